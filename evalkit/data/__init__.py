@@ -1,0 +1,1 @@
+"""Demonstrations: the HDF5 layout, verification, collection."""

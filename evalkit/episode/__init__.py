@@ -1,0 +1,1 @@
+"""One trial: from a TrialSpec to a TrialRecord."""

@@ -1,0 +1,1 @@
+"""Which trials exist: accepted seeds and the plan file."""

@@ -1,0 +1,1 @@
+"""Policies: the contract, checkpoints, chunk rules, adapters."""

@@ -1,0 +1,1 @@
+"""Who runs the trials. The only package that imports ray."""

@@ -1,0 +1,1 @@
+"""Task configurations and protocols: what a number is a number of."""

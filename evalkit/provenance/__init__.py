@@ -1,0 +1,1 @@
+"""Training cards and the label a score may carry."""

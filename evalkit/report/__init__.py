@@ -1,0 +1,1 @@
+"""How results read: tables, CSV, JSON."""

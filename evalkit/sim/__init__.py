@@ -1,0 +1,1 @@
+"""Simulators: the contract and its implementations."""

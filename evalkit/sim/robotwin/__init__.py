@@ -1,0 +1,1 @@
+"""RoboTwin's own task code, run in its own interpreter."""

@@ -1,0 +1,1 @@
+"""The generated world: robot, objects, textures and planner for machines without the official assets."""

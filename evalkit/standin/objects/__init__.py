@@ -1,0 +1,1 @@
+"""Stand-in objects, one function each."""

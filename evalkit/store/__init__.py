@@ -1,0 +1,1 @@
+"""What happened: append-only records, the run folder, what remains."""
