@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from evalkit.core.hashing import digest
@@ -69,7 +70,7 @@ class TrialSpec:
     """Policy digest: adapter, weights, options."""
     repeat: int = 0
 
-    @property
+    @cached_property
     def key(self) -> str:
         """20 hex digits naming this trial."""
         return digest(asdict(self))[:20]

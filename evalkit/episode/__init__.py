@@ -1,1 +1,1 @@
-"""One trial: from a TrialSpec to a TrialRecord."""
+"""One trial -> one record."""

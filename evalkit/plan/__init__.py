@@ -1,1 +1,1 @@
-"""Which trials exist: accepted seeds and the plan file."""
+"""Which trials exist: accepted seeds and the plan. Pure values and small files, no simulator."""

@@ -1,1 +1,1 @@
-"""Who runs the trials. The only package that imports ray."""
+"""Who runs the trials: jobs, workers, the scheduler, and Ray (the only package that imports it)."""

@@ -1,1 +1,1 @@
-"""Task configurations and protocols: what a number is a number of."""
+"""What is measured and what it may be called: task configurations, modes, labels, protocols, compatibility."""

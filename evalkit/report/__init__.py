@@ -1,1 +1,1 @@
-"""How results read: tables, CSV, JSON."""
+"""How a run reads: terminal table and CSV/JSON export."""

@@ -1,1 +1,1 @@
-"""What happened: append-only records, the run folder, what remains."""
+"""What happened: a run's folder, its append-only records, and what remains to be done."""

@@ -1,1 +1,1 @@
-"""Training: data loading, the loop, checkpoints."""
+"""Training: demonstrations in, checkpoints with a training card out. Needs torch; never a simulator."""

@@ -1,0 +1,67 @@
+"""Backends by name: how a command gets simulators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalkit.core.errors import UnknownNameError, UserError
+from evalkit.core.tasks import STANDIN_TASKS, TASKS
+
+if TYPE_CHECKING:
+    from evalkit.core.trial import BackendFingerprint
+    from evalkit.pool.jobs import SimulatorFactory
+
+BACKENDS = ("robotwin", "fake")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """A kind of simulator, ready to be made."""
+
+    make_simulator: SimulatorFactory
+    """Worker name -> simulator; travels to the workers."""
+    fingerprint: Callable[[], BackendFingerprint]
+    """What the simulators are made of; may start one for a moment."""
+    tasks: tuple[str, ...]
+    """Tasks it can build, in canonical order."""
+
+
+def load_backend(name: str) -> Backend:
+    """A backend by name. Starts nothing.
+
+    Raises:
+        UnknownNameError: no such backend.
+        UserError: RoboTwin or its assets aren't installed.
+    """
+    if name == "fake":
+        from evalkit.sim.fake import factory as fake
+
+        return Backend(make_simulator=fake.make_simulator, fingerprint=fake.fingerprint, tasks=TASKS)
+    if name != "robotwin":
+        raise UnknownNameError("backend", name, BACKENDS)
+    from evalkit.sim.robotwin import factory as robotwin
+
+    robotwin.find_install()
+    tasks = STANDIN_TASKS if robotwin.find_assets().kind == "stand-in" else TASKS
+    return Backend(make_simulator=robotwin.make_simulator, fingerprint=robotwin.fingerprint, tasks=tasks)
+
+
+def choose_tasks(names: str | None, backend: Backend) -> tuple[str, ...]:
+    """Tasks asked for, in canonical order; all the backend can build if none is named.
+
+    Raises:
+        UnknownNameError: RoboTwin has no such task.
+        UserError: the installed assets can't build a task.
+    """
+    from evalkit.core.tasks import parse_tasks
+
+    tasks = parse_tasks(names) if names is not None else backend.tasks
+    missing = [task for task in tasks if task not in backend.tasks]
+    if missing:
+        raise UserError(
+            f"the installed assets have no objects for task {missing[0]}"
+            f"{f' and {len(missing) - 1} more' if len(missing) > 1 else ''}; they can build {', '.join(backend.tasks)}"
+        )
+    return tasks

@@ -1,0 +1,248 @@
+"""Everything ``evalkit run`` can find out before a simulator starts: names, checkpoint, policy, compatibility."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalkit import __version__
+from evalkit.cli.backends import Backend, choose_tasks, load_backend
+from evalkit.core.errors import UserError
+from evalkit.core.hashing import digest
+from evalkit.core.trial import BackendFingerprint, TrialSpec
+from evalkit.plan.plan import PlanSettings, make_plan
+from evalkit.plan.seeds import SeedList, first_candidate
+from evalkit.policy.checkpoint import Checkpoint, resolve, spec_from_json, spec_to_json
+from evalkit.policy.contract import Policy, PolicySpec
+from evalkit.policy.registry import adapter_digest, load_adapter
+from evalkit.protocol.compatibility import check
+from evalkit.protocol.config import TaskConfig, load_config
+from evalkit.protocol.labels import label
+from evalkit.protocol.modes import configs_of
+from evalkit.provenance.card import TrainingCard, read_card
+from evalkit.store.info import ConfigInfo, PolicyInfo, RunInfo
+
+if TYPE_CHECKING:
+    from evalkit.pool.seed_work import SeedNeed
+
+RUNS_FOLDER = Path("results/runs")
+_PACKAGES = ("h5py", "numpy", "ray", "sapien", "torch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """The command line of ``evalkit run``, as given."""
+
+    checkpoint: str | None
+    policy: str | None
+    mode: str
+    tasks: str | None
+    trials: int
+    repeats: int
+    execute_steps: int | None
+    seed_base: int
+    backend: str
+    out: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyMaker:
+    """Loads the policy where it runs. Travels to the policy server."""
+
+    adapter: str
+    checkpoint: Path | None
+    device: str
+
+    def __call__(self) -> Policy:
+        """Load it."""
+        return load_adapter(self.adapter).load(self.checkpoint, device=self.device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSetup:
+    """A request whose every name has been found and whose parts fit together."""
+
+    request: RunRequest
+    backend: Backend
+    tasks: tuple[str, ...]
+    configs: tuple[TaskConfig, ...]
+    checkpoint: Checkpoint | None
+    card: TrainingCard | None
+    maker: PolicyMaker
+    spec: PolicySpec
+    policy: PolicyInfo
+
+    @property
+    def config_map(self) -> dict[str, TaskConfig]:
+        """Name -> configuration."""
+        return {config.name: config for config in self.configs}
+
+    def seed_needs(self) -> list[SeedNeed]:
+        """The seed lists this run needs."""
+        from evalkit.pool.seed_work import SeedNeed
+
+        request = self.request
+        return [
+            SeedNeed(task=task, config=config, count=request.trials, seed_base=request.seed_base)
+            for task in self.tasks
+            for config in self.configs
+        ]
+
+    def plan(self, backend: BackendFingerprint, seeds: Mapping[tuple[str, str], SeedList]) -> tuple[TrialSpec, ...]:
+        """The trials of this run."""
+        settings = PlanSettings(
+            backend=backend.digest,
+            policy=self.policy.digest,
+            action_type=self.policy.action_type,
+            execute_steps=self.policy.execute_steps,
+            trials_per_task=self.request.trials,
+            repeats=self.request.repeats,
+        )
+        return make_plan(settings, self.tasks, self.configs, seeds)
+
+    def info(self, backend: BackendFingerprint, seeds: Mapping[tuple[str, str], SeedList]) -> RunInfo:
+        """The run's manifest."""
+        from dataclasses import asdict, replace
+
+        info = RunInfo(
+            run_id="",
+            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            evalkit_version=__version__,
+            policy=self.policy,
+            card=self.card.to_json() if self.card else None,
+            configs={config.name: self._config_info(config) for config in self.configs},
+            tasks=self.tasks,
+            trials_per_task=self.request.trials,
+            backend=asdict(backend),
+            seed_lists={f"{task}/{config}": seeds[task, config].digest for task, config in seeds},
+            seed_base=self.request.seed_base,
+            repeats=self.request.repeats,
+            environment=environment(),
+            command=tuple(sys.argv[1:]),
+        )
+        step = [str(self.policy.step)] if self.policy.step is not None else []
+        name = "-".join([self.policy.adapter, *step, self.request.mode, info.identity_digest()[:8]])
+        return replace(info, run_id=name)
+
+    def _config_info(self, config: TaskConfig) -> ConfigInfo:
+        found = label(self.card, config.name, privileged=self.spec.is_privileged)
+        return ConfigInfo(
+            digest=config.digest, split=config.instruction_split, label=found.text, label_reasons=found.reasons
+        )
+
+
+def prepare(request: RunRequest) -> RunSetup:
+    """Check a request as far as it goes without a simulator.
+
+    Raises:
+        UserError: the first thing that is wrong with it.
+    """
+    configs = tuple(load_config(name) for name in configs_of(request.mode))
+    first_candidate(request.seed_base)
+    if request.tasks is not None:
+        from evalkit.core.tasks import parse_tasks
+
+        parse_tasks(request.tasks)
+    checkpoint, adapter = _find_policy(request)
+    backend = load_backend(request.backend)
+    tasks = choose_tasks(request.tasks, backend)
+    maker = PolicyMaker(adapter=adapter, checkpoint=checkpoint.path if checkpoint else None, device=pick_device())
+    spec = _read_spec(checkpoint, maker)
+    for config in configs:
+        check(spec, config)
+    execute_steps = request.execute_steps if request.execute_steps is not None else spec.execute_steps
+    if not 1 <= execute_steps <= spec.chunk_steps:
+        raise UserError(
+            f"--execute-steps is {execute_steps}; policy {spec.name} gives chunks of {spec.chunk_steps}: "
+            f"choose from 1 to {spec.chunk_steps}"
+        )
+    return RunSetup(
+        request=request,
+        backend=backend,
+        tasks=tasks,
+        configs=configs,
+        checkpoint=checkpoint,
+        card=read_card(checkpoint.path) if checkpoint else None,
+        maker=maker,
+        spec=spec,
+        policy=PolicyInfo(
+            adapter=adapter,
+            digest=_policy_digest(adapter, checkpoint, maker.device, spec),
+            checkpoint=str(checkpoint.path) if checkpoint else None,
+            checkpoint_digest=checkpoint.digest if checkpoint else None,
+            step=checkpoint.step if checkpoint else None,
+            execute_steps=execute_steps,
+            action_type=spec.action_type,
+            device=maker.device,
+            privileged=spec.is_privileged,
+        ),
+    )
+
+
+def pick_device() -> str:
+    """``"cuda"`` if torch sees a GPU, else ``"cpu"``."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def environment() -> dict[str, Any]:
+    """Where a run happens: circumstances that don't make it another run."""
+    import psutil
+
+    return {
+        "python": platform.python_version(),
+        "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
+        "host": platform.node(),
+        "system": platform.platform(),
+        "cpus": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+    }
+
+
+def _find_policy(request: RunRequest) -> tuple[Checkpoint | None, str]:
+    if request.checkpoint is None and request.policy is None:
+        raise UserError("nothing to run: give --ckpt (a checkpoint) or --policy (an adapter without weights)")
+    if request.checkpoint is not None:
+        checkpoint = resolve(request.checkpoint)
+        load_adapter(checkpoint.adapter)
+        if request.policy not in (None, checkpoint.adapter):
+            raise UserError(f"{checkpoint.path} is a checkpoint of policy {checkpoint.adapter}, not {request.policy}")
+        return checkpoint, checkpoint.adapter
+    assert request.policy is not None
+    if load_adapter(request.policy).NEEDS_CHECKPOINT:
+        raise UserError(f"policy {request.policy} needs weights: give its checkpoint with --ckpt")
+    return None, request.policy
+
+
+def _read_spec(checkpoint: Checkpoint | None, maker: PolicyMaker) -> PolicySpec:
+    if checkpoint is not None:
+        try:
+            return spec_from_json(checkpoint.spec)
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{checkpoint.path}: the policy's spec can't be read: {error}") from error
+    policy = maker()
+    try:
+        return policy.spec
+    finally:
+        policy.close()
+
+
+def _policy_digest(adapter: str, checkpoint: Checkpoint | None, device: str, spec: PolicySpec) -> str:
+    """Everything of a policy that decides its actions; how many of them are executed is a field of its own."""
+    parts = {
+        "adapter": adapter,
+        "code": adapter_digest(adapter),
+        "checkpoint": checkpoint.digest if checkpoint else None,
+        "device": device,
+        "options": {},
+        "spec": spec_to_json(spec),
+    }
+    return digest(parts)

@@ -1,0 +1,180 @@
+"""``evalkit seeds``: find accepted seeds ahead of a run, and show how they came about."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from evalkit.cli.progress import RunProgress
+    from evalkit.core.trial import BackendFingerprint
+    from evalkit.plan.seeds import SeedEntry
+    from evalkit.pool.drive import SeedLists
+    from evalkit.pool.scheduler import Crew
+    from evalkit.pool.seed_work import SeedNeed
+    from evalkit.protocol.config import TaskConfig
+
+Tasks = Annotated[str | None, typer.Option("--tasks", help="Comma-separated; all the installed assets can build.")]
+Configs = Annotated[str, typer.Option("--config", help="Comma-separated task configurations, names or YAML files.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
+BackendName = Annotated[str, typer.Option("--backend", help="robotwin; or fake, for testing the harness itself.")]
+SeedBase = Annotated[int, typer.Option(help="Candidate seeds run upward from 100000 * (1 + this).")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    seeds = typer.Typer(no_args_is_help=True, help="Accepted seeds: the scenes every policy is evaluated on.")
+    seeds.command("build")(build_command)
+    seeds.command("show")(show_command)
+    app.add_typer(seeds, name="seeds")
+
+
+def build_command(
+    tasks: Tasks = None,
+    config: Configs = "demo_clean,demo_randomized",
+    count: Annotated[int, typer.Option(min=1, help="Accepted seeds per task and configuration.")] = 100,
+    workers: Annotated[int | None, typer.Option(min=1, help="Simulators; one per CPU core if left out.")] = None,
+    seed_base: SeedBase = 0,
+    backend: BackendName = "robotwin",
+    as_json: AsJson = False,
+) -> None:
+    """Find the first accepted seeds of each task and configuration; goes on from what is there.
+
+    Example: evalkit seeds build --tasks click_bell --config demo_clean --count 100 --workers 4
+    """
+    from evalkit.cli.backends import choose_tasks, load_backend
+    from evalkit.cli.progress import RunProgress
+    from evalkit.cli.stopping import EXIT_RESUMABLE, StopRequest
+    from evalkit.plan.seed_files import SeedFiles, local_folder
+    from evalkit.pool.ray_crew import RayCrew
+    from evalkit.pool.ray_session import ray_session
+    from evalkit.pool.seed_work import SeedNeed, read_lists
+
+    configs = load_configs(config)
+    chosen = load_backend(backend)
+    needs = [
+        SeedNeed(task=task, config=task_config, count=count, seed_base=seed_base)
+        for task in choose_tasks(tasks, chosen)
+        for task_config in configs
+    ]
+    fingerprint = chosen.fingerprint()
+    seeds: SeedLists | None = read_lists(needs, SeedFiles(local_folder(), fingerprint.physics_digest))
+    if seeds is None or len(seeds) < len(needs):
+        size = workers or os.cpu_count() or 1
+        stop = StopRequest()
+        with RunProgress(size) as progress, ray_session(size):
+            stop.install()
+            crew = RayCrew(size, chosen.make_simulator)
+            try:
+                seeds = find_missing_seeds(crew, needs, fingerprint, progress, stop)
+            finally:
+                crew.close()
+    if seeds is None:
+        raise typer.Exit(EXIT_RESUMABLE)
+    _print([_row(task, name, found.entries) for (task, name), found in seeds.items()], as_json=as_json)
+
+
+def show_command(
+    tasks: Tasks = None,
+    config: Configs = "demo_clean,demo_randomized",
+    first: Annotated[int | None, typer.Option(min=1, help="Count only so many candidates of each list.")] = None,
+    seed_base: SeedBase = 0,
+    backend: BackendName = "robotwin",
+    as_json: AsJson = False,
+) -> None:
+    """Acceptance rate and rejections by reason, for every list there is.
+
+    Example: evalkit seeds show --tasks click_bell --first 30
+    """
+    from evalkit.cli.backends import choose_tasks, load_backend
+    from evalkit.plan.seed_files import SeedFiles, local_folder
+    from evalkit.plan.seeds import SeedSearch
+
+    configs = load_configs(config)
+    chosen = load_backend(backend)
+    files = SeedFiles(local_folder(), chosen.fingerprint().physics_digest)
+    rows = []
+    for task in choose_tasks(tasks, chosen):
+        for task_config in configs:
+            known = files.read(task, task_config.name)
+            count = len(known) + 1
+            search = SeedSearch(task, task_config.name, task_config.digest, seed_base, count, known)
+            rows.append(_row(task, task_config.name, search.entries[:first]))
+    _print(rows, as_json=as_json)
+
+
+def load_configs(names: str) -> tuple[TaskConfig, ...]:
+    """Configurations of a comma-separated list.
+
+    Raises:
+        UserError: none is named, or one doesn't exist.
+    """
+    from evalkit.core.errors import UserError
+    from evalkit.protocol.config import load_config
+
+    listed = [name.strip() for name in names.split(",") if name.strip()]
+    if not listed:
+        raise UserError("no configuration named: give --config a comma-separated list")
+    return tuple(load_config(name) for name in dict.fromkeys(listed))
+
+
+def find_missing_seeds(
+    crew: Crew,
+    needs: Sequence[SeedNeed],
+    fingerprint: BackendFingerprint,
+    progress: RunProgress,
+    stop: Callable[[], bool],
+) -> SeedLists | None:
+    """Complete the lists, waiting for another process that is at it; None if told to stop."""
+    from evalkit.plan.seed_files import SeedFiles, local_folder
+    from evalkit.pool.drive import find_seeds
+
+    told = False
+
+    def wait() -> None:
+        nonlocal told
+        if stop():
+            raise KeyboardInterrupt
+        if not told:
+            progress.say("another evalkit process is finding seeds for this backend; waiting for it")
+            told = True
+
+    with SeedFiles(local_folder(), fingerprint.physics_digest, on_wait=wait) as files:
+        return find_seeds(crew, needs, files, progress, stop=stop)
+
+
+def _row(task: str, config: str, entries: Sequence[SeedEntry]) -> dict[str, Any]:
+    from evalkit.plan.seeds import SeedList
+
+    found = SeedList(task=task, config=config, entries=tuple(entries))
+    accepted = found.accepted
+    return {
+        "task": task,
+        "config": config,
+        "tried": len(found.entries),
+        "accepted": len(accepted),
+        "acceptance": found.acceptance_rate,
+        "rejected": found.rejections,
+        "first_seed": accepted[0].seed if accepted else None,
+        "last_seed": accepted[-1].seed if accepted else None,
+    }
+
+
+def _print(rows: Sequence[dict[str, Any]], *, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    table = Table("task", "configuration", "tried", "accepted", "seeds", "rejected")
+    for row in rows:
+        rate = f" ({row['acceptance']:.0%})" if row["acceptance"] is not None else ""
+        seeds = f"{row['first_seed']} to {row['last_seed']}" if row["accepted"] else "-"
+        rejected = ", ".join(f"{kind} {number}" for kind, number in row["rejected"].items())
+        table.add_row(row["task"], row["config"], str(row["tried"]), f"{row['accepted']}{rate}", seeds, rejected)
+    Console().print(table)

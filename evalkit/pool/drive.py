@@ -1,0 +1,101 @@
+"""The driver's two steps, on whatever crew: complete the seed lists, run what remains of a plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evalkit.core.trial import TrialSpec
+from evalkit.plan.seed_files import SeedFiles
+from evalkit.plan.seeds import SeedList
+from evalkit.pool.observer import Observer
+from evalkit.pool.scheduler import GRACE_S, Crew, Scheduler
+from evalkit.pool.seed_work import SeedNeed, SeedWork
+from evalkit.pool.trial_work import TrialWork
+from evalkit.protocol.config import TaskConfig
+from evalkit.store.run import Run
+
+SeedLists = dict[tuple[str, str], SeedList]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What a session of trials came to."""
+
+    complete: bool
+    """Whether every trial that was to run has a record."""
+    interrupted: bool
+    stop_reason: str | None
+    """Why the session was cut short, if the fuse did it."""
+    wall_s: float
+    simulator_s: float
+    workers: int
+
+    @property
+    def efficiency(self) -> float | None:
+        """Time in simulators over workers x wall, or None for a session that did nothing."""
+        return self.simulator_s / (self.workers * self.wall_s) if self.wall_s > 0 and self.simulator_s > 0 else None
+
+
+def find_seeds(
+    crew: Crew,
+    needs: Sequence[SeedNeed],
+    files: SeedFiles,
+    observer: Observer,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    grace_s: float = GRACE_S,
+) -> SeedLists | None:
+    """Complete the lists; None if told to stop before that.
+
+    Args:
+        crew: the workers.
+        needs: lists wanted.
+        files: open seed files.
+        observer: told about progress.
+        stop: asked often.
+        grace_s: see ``evalkit.pool.scheduler``.
+
+    Raises:
+        UserError: a search is hopeless, or a candidate failed for a reason that is no rejection.
+    """
+    work = SeedWork(needs, files, observer)
+    Scheduler(crew, work, stop=stop, on_tick=observer.tick, grace_s=grace_s).run()
+    return work.results() if work.is_done else None
+
+
+def run_trials(
+    crew: Crew,
+    run: Run,
+    remaining: Sequence[TrialSpec],
+    configs: Mapping[str, TaskConfig],
+    observer: Observer,
+    *,
+    video: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    grace_s: float = GRACE_S,
+) -> Session:
+    """Run trials, each appended to the run as it ends.
+
+    Args:
+        crew: the workers.
+        run: takes the records.
+        remaining: trials to run.
+        configs: name -> configuration.
+        observer: told about progress.
+        video: whether workers write videos into the run's folder.
+        stop: asked often; trials then in flight are lost and remain to be run.
+        grace_s: see ``evalkit.pool.scheduler``.
+    """
+    work = TrialWork(run, remaining, configs, observer, video=video)
+    started = time.monotonic()
+    ended = Scheduler(crew, work, stop=stop, on_tick=observer.tick, grace_s=grace_s).run()
+    return Session(
+        complete=ended and work.stop_reason is None,
+        interrupted=not ended,
+        stop_reason=work.stop_reason,
+        wall_s=time.monotonic() - started,
+        simulator_s=work.simulator_s,
+        workers=crew.size,
+    )

@@ -1,0 +1,40 @@
+"""When to stop a run that can only go wrong: a broken policy or machine must not use up a hundred trials."""
+
+from __future__ import annotations
+
+from evalkit.core.outcome import Outcome
+from evalkit.core.record import TrialRecord
+
+POLICY_ERRORS = 10
+MISSING = 5
+
+
+class Fuse:
+    """Watches records in order of completion. It never changes a record; it only ends the run early, incomplete."""
+
+    def __init__(self) -> None:
+        self._worked = False
+        self._errors: list[tuple[Outcome, str]] = []
+
+    def check(self, record: TrialRecord) -> str | None:
+        """The reason to stop now, or None."""
+        if record.outcome in (Outcome.SUCCESS, Outcome.FAILURE):
+            self._worked = True
+            self._errors.clear()
+            return None
+        error = record.error
+        kind = error.kind if error else ""
+        message = error.message if error else ""
+        self._errors.append((record.outcome, kind))
+        if record.outcome is Outcome.POLICY_ERROR and not self._worked:
+            if kind == "action_shape" and record.steps == 0:
+                return f"the policy's first actions have the wrong form: {message}"
+            if self._in_a_row(POLICY_ERRORS):
+                return f"the first {POLICY_ERRORS} trials all ended in policy error {kind}, the last one {message}"
+        if not record.outcome.is_scored and self._in_a_row(MISSING):
+            return f"{MISSING} trials in a row ended in {record.outcome} {kind}, the last one: {message}"
+        return None
+
+    def _in_a_row(self, number: int) -> bool:
+        last = self._errors[-number:]
+        return len(last) == number and len(set(last)) == 1

@@ -1,0 +1,63 @@
+"""The pool in one process: for tests and debuggers. The same interface, no parallelism, no deadlines."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from evalkit.episode.decide import LocalDecider
+from evalkit.pool.jobs import Failed, Finished, Job, PolicyFactory, SimulatorFactory
+from evalkit.pool.worker import Worker
+
+
+class InlineCrew:
+    """Workers that take turns in the calling process. The policy is shared, as it is behind a server.
+
+    Args:
+        workers: number of workers.
+        make_simulator: makes each worker's simulator.
+        make_policy: makes the policy, or None if no job needs one.
+        newest_first: finish jobs in reverse order of their start, to show that order doesn't matter.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        make_simulator: SimulatorFactory,
+        make_policy: PolicyFactory | None = None,
+        *,
+        newest_first: bool = False,
+    ) -> None:
+        self._policy = make_policy() if make_policy else None
+        decider = LocalDecider(self._policy) if self._policy else None
+        self._workers = [Worker(f"worker-{index}", make_simulator, decider) for index in range(workers)]
+        self._started: deque[tuple[int, Job, int]] = deque()
+        self._newest_first = newest_first
+
+    @property
+    def size(self) -> int:
+        """See ``Crew``."""
+        return len(self._workers)
+
+    def start(self, worker: int, job: Job, attempt: int) -> None:
+        """See ``Crew``; the job runs in ``wait``."""
+        self._started.append((worker, job, attempt))
+
+    def wait(self, timeout_s: float) -> list[tuple[int, Finished | Failed]]:
+        """Run one started job."""
+        worker, job, attempt = self._started.pop() if self._newest_first else self._started.popleft()
+        return [(worker, self._workers[worker].run(job, attempt))]
+
+    def kill(self, worker: int) -> None:
+        """Forget the worker's job and end its simulator."""
+        self._started = deque(entry for entry in self._started if entry[0] != worker)
+        self._workers[worker].drop_simulator()
+
+    def renew_policy(self, generation: int) -> None:
+        """Nothing to renew: there is no server."""
+
+    def close(self) -> None:
+        """See ``Crew``."""
+        for worker in self._workers:
+            worker.drop_simulator()
+        if self._policy is not None:
+            self._policy.close()

@@ -1,0 +1,207 @@
+"""Jobs: what a worker does with a simulator, and what comes back. All values travel between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from evalkit.core.errors import HarnessError, SimulatorError, UnstableSceneError
+from evalkit.core.record import ErrorInfo, TrialRecord
+from evalkit.core.rng import stream
+from evalkit.core.trial import Split, TrialSpec
+from evalkit.episode.decide import Decider
+from evalkit.episode.run_trial import run_trial
+from evalkit.plan.seeds import SeedEntry
+from evalkit.policy.contract import Policy
+from evalkit.sim.contract import Scene, Simulator
+
+SimulatorFactory = Callable[[str], Simulator]
+"""Worker name -> simulator. Travels to the workers."""
+PolicyFactory = Callable[[], Policy]
+"""Makes the policy where it runs. Travels to the policy server."""
+INSTRUCTION_CANDIDATES = 100
+"""RoboTwin draws the sentence from so many."""
+Scope = Literal["simulator", "policy_server", "harness"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """What a worker gives a job."""
+
+    sim: Simulator
+    decider: Decider | None
+    """The policy; None where no job needs one."""
+    worker: str
+    """Name of the worker."""
+    attempt: int
+    """1 for the first attempt at the job."""
+
+
+class Job(Protocol):
+    """A piece of work for one simulator."""
+
+    @property
+    def key(self) -> str:
+        """Names the job within its run."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """For people: what the job is about."""
+        ...
+
+    @property
+    def limit_s(self) -> float:
+        """Wall time after which the job counts as hanging and its simulator is killed."""
+        ...
+
+    def run(self, tools: Tools) -> Any:
+        """Do it. Must not depend on what the simulator did before.
+
+        Raises:
+            SimulatorError, HarnessError: the job may be tried again on a fresh simulator.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A job that came to its end."""
+
+    value: Any
+    worker: str
+    node: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """A job that didn't. It may be tried again."""
+
+    scope: Scope
+    error: ErrorInfo
+    worker: str
+    node: str = ""
+    policy_generation: int = 0
+    """Which policy server was in use, so that one death isn't mended twice."""
+
+
+class PolicyServerError(HarnessError):
+    """The road to the policy broke: its server died, or didn't answer in time.
+
+    Args:
+        kind: ``"policy_server_died"`` or ``"policy_timeout"``.
+        message: one line for people.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return PolicyServerError, (self.kind, str(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialJob:
+    """One trial."""
+
+    spec: TrialSpec
+    scene: Scene
+    limit_s: float
+    media_root: Path | None = None
+    video: str | None = None
+    """Path of the video relative to ``media_root``."""
+
+    @property
+    def key(self) -> str:
+        """The trial's key."""
+        return self.spec.key
+
+    @property
+    def title(self) -> str:
+        """Task, configuration, seed."""
+        return f"{self.spec.task} {self.spec.config} seed {self.spec.seed}"
+
+    def run(self, tools: Tools) -> TrialRecord:
+        """See ``evalkit.episode.run_trial``."""
+        if tools.decider is None:
+            raise HarnessError("a trial needs a policy, this crew has none")
+        session = f"{self.key}-{tools.attempt}"
+        return run_trial(
+            tools.sim,
+            tools.decider,
+            self.spec,
+            self.scene,
+            session=session,
+            media_root=self.media_root,
+            video=self.video,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedJob:
+    """Try one candidate seed: is its scene stable, and does the expert succeed?"""
+
+    scene: Scene
+    config_digest: str
+    split: Split
+    limit_s: float
+
+    @property
+    def key(self) -> str:
+        """Task, configuration and seed."""
+        return f"{self.scene.task}/{self.scene.config}/{self.scene.seed}"
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"candidate {self.scene.task} {self.scene.config} seed {self.scene.seed}"
+
+    def run(self, tools: Tools) -> SeedEntry:
+        """Judge the candidate as RoboTwin's evaluation does, and choose the instruction of an accepted one.
+
+        An exception of the task code rejects the candidate; a crash, a hang or a missing instruction template is
+        raised.
+        """
+        scene, sim = self.scene, tools.sim
+        try:
+            built = sim.reset(scene)
+            result = sim.expert()
+        except UnstableSceneError as error:
+            return self._entry(reason=f"unstable: {error}")
+        except SimulatorError as error:
+            if error.kind != "task_code":
+                raise
+            return self._entry(reason=f"error: {error}")
+        setup_s, expert_s = round(built.setup_s, 4), round(result.expert_s, 4)
+        if not result.success:
+            return self._entry(
+                reason=result.reason, scene_digest=built.state_digest, setup_s=setup_s, expert_s=expert_s
+            )
+        sentences = sim.instructions(scene.task, result.info, self.split, scene.seed, INSTRUCTION_CANDIDATES)
+        choice = stream(scene.seed, "instruction", self.split, scene.task).integers(len(sentences))
+        return self._entry(
+            accepted=True,
+            reason="ok",
+            info=dict(result.info),
+            instruction=sentences[choice],
+            scene_digest=built.state_digest,
+            setup_s=setup_s,
+            expert_s=expert_s,
+        )
+
+    def rejected(self, error: ErrorInfo) -> SeedEntry:
+        """The entry of a candidate on which the simulator failed every time."""
+        return self._entry(reason=f"error: {error.kind}: {error.message}")
+
+    def _entry(self, *, reason: str, accepted: bool = False, **values: Any) -> SeedEntry:
+        return SeedEntry(
+            seed=self.scene.seed,
+            accepted=accepted,
+            reason=reason,
+            config_digest=self.config_digest,
+            instruction_split=self.split,
+            **values,
+        )

@@ -1,0 +1,166 @@
+"""The scheduler: hands jobs to idle workers, tries failed ones again, kills what hangs. Knows neither Ray nor trials.
+
+A job has ``MAX_ATTEMPTS`` attempts. When the policy server dies, every job in flight is a suspect: suspects are tried
+again one at a time with nothing else in flight, so that a poisonous one is found out and the others are not blamed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from evalkit.core.record import ErrorInfo
+from evalkit.pool.jobs import Failed, Finished, Job
+
+MAX_ATTEMPTS = 3
+GRACE_S = 60.0
+"""A worker kills a hanging simulator itself; if it hasn't answered so long after, the worker is killed."""
+POLL_S = 0.5
+
+
+class Crew(Protocol):
+    """Workers, numbered from 0."""
+
+    @property
+    def size(self) -> int:
+        """Number of workers."""
+        ...
+
+    def start(self, worker: int, job: Job, attempt: int) -> None:
+        """Give an idle worker a job."""
+        ...
+
+    def wait(self, timeout_s: float) -> list[tuple[int, Finished | Failed]]:
+        """Results that have come in; returns empty-handed after ``timeout_s``. Dead workers are replaced."""
+        ...
+
+    def kill(self, worker: int) -> None:
+        """Kill a busy worker and replace it; its job gives no result."""
+        ...
+
+    def renew_policy(self, generation: int) -> None:
+        """Replace the policy server if it is still the one of this generation."""
+        ...
+
+    def close(self) -> None:
+        """End all workers."""
+        ...
+
+
+class Work(Protocol):
+    """Where jobs come from and where results go. Called in the driver only."""
+
+    def next_job(self) -> Job | None:
+        """The next job, or None if there is none at present: a result may bring more."""
+        ...
+
+    def done(self, job: Job, result: Finished, attempts: int) -> None:
+        """Take a result."""
+        ...
+
+    def give_up(self, job: Job, failure: Failed, attempts: int) -> None:
+        """Take the last failure of a job that used up its attempts."""
+        ...
+
+    def incident(self, job: Job, failure: Failed, attempt: int) -> None:
+        """Take note of a failed attempt."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flight:
+    job: Job
+    started: float
+    alone: bool
+
+
+class Scheduler:
+    """Runs a ``Work`` on a ``Crew``.
+
+    Args:
+        crew: the workers; not closed here.
+        work: the jobs.
+        stop: asked often; when it says True, nothing new starts and ``run`` returns.
+        on_tick: called often with the number of busy workers.
+        grace_s: see ``GRACE_S``.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        work: Work,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+        on_tick: Callable[[int], None] = lambda busy: None,
+        grace_s: float = GRACE_S,
+    ) -> None:
+        self._crew, self._work, self._stop, self._on_tick, self._grace_s = crew, work, stop, on_tick, grace_s
+        self._attempts: dict[str, int] = {}
+        self._retries: deque[Job] = deque()
+        self._suspects: deque[Job] = deque()
+        self._busy: dict[int, _Flight] = {}
+
+    def run(self) -> bool:
+        """Work until nothing is left (True) or until told to stop (False); jobs then in flight are lost."""
+        while not self._stop():
+            self._fill()
+            self._on_tick(len(self._busy))
+            if not self._busy:
+                return True
+            for worker, result in self._crew.wait(POLL_S):
+                flight = self._busy.pop(worker)
+                self._settle(flight, result)
+            self._kill_hanging()
+        return False
+
+    def _fill(self) -> None:
+        for worker in range(self._crew.size):
+            if worker in self._busy:
+                continue
+            chosen = self._choose()
+            if chosen is None:
+                return
+            job, alone = chosen
+            self._attempts[job.key] = self._attempts.get(job.key, 0) + 1
+            self._busy[worker] = _Flight(job=job, started=time.monotonic(), alone=alone)
+            self._crew.start(worker, job, self._attempts[job.key])
+
+    def _choose(self) -> tuple[Job, bool] | None:
+        if any(flight.alone for flight in self._busy.values()):
+            return None
+        if self._suspects:
+            return (self._suspects.popleft(), True) if not self._busy else None
+        if self._retries:
+            return self._retries.popleft(), False
+        job = self._work.next_job()
+        return None if job is None else (job, False)
+
+    def _settle(self, flight: _Flight, result: Finished | Failed) -> None:
+        job = flight.job
+        attempts = self._attempts[job.key]
+        if isinstance(result, Finished):
+            self._work.done(job, result, attempts)
+            return
+        self._work.incident(job, result, attempts)
+        if result.scope == "policy_server":
+            self._crew.renew_policy(result.policy_generation)
+        if attempts >= MAX_ATTEMPTS:
+            self._work.give_up(job, result, attempts)
+        elif result.scope == "policy_server":
+            self._suspects.append(job)
+        else:
+            self._retries.append(job)
+
+    def _kill_hanging(self) -> None:
+        now = time.monotonic()
+        for worker, flight in list(self._busy.items()):
+            limit_s = flight.job.limit_s + self._grace_s
+            if now - flight.started > limit_s:
+                self._crew.kill(worker)
+                del self._busy[worker]
+                what = f"no answer within {limit_s:g} s; the worker was killed"
+                error = ErrorInfo(kind="hang", message=what)
+                self._settle(flight, Failed(scope="simulator", error=error, worker=f"worker-{worker}"))

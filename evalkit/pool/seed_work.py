@@ -1,0 +1,120 @@
+"""Finding accepted seeds with a crew: several lists at once, each in its own order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evalkit.core.errors import HarnessError, UserError
+from evalkit.core.tasks import STEP_LIMITS
+from evalkit.plan.seed_files import SeedFiles
+from evalkit.plan.seeds import SeedEntry, SeedList, SeedSearch
+from evalkit.pool.jobs import Failed, Finished, Job, SeedJob
+from evalkit.pool.observer import Observer
+from evalkit.protocol.config import TaskConfig
+from evalkit.sim.contract import Scene
+
+SEED_LIMIT_S = 600.0
+"""Wall limit of one candidate: a scene and its expert take seconds; a loaded machine and a cold start, minutes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedNeed:
+    """A list that is wanted."""
+
+    task: str
+    config: TaskConfig
+    count: int
+    seed_base: int = 0
+
+
+class SeedWork:
+    """A ``Work`` that completes lists. The shortest list is served first, so that all grow evenly.
+
+    Args:
+        needs: lists wanted.
+        files: where entries come from and go to; open for writing.
+        observer: told about every entry.
+    """
+
+    def __init__(self, needs: Sequence[SeedNeed], files: SeedFiles, observer: Observer) -> None:
+        self._files, self._observer = files, observer
+        self._needs = {(need.task, need.config.name): need for need in needs}
+        self._searches = {key: _open(need, files) for key, need in self._needs.items()}
+        for (task, config), search in self._searches.items():
+            observer.seeds(task, config, search.accepted_count, search.count)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all lists are complete."""
+        return all(search.is_done for search in self._searches.values())
+
+    def results(self) -> dict[tuple[str, str], SeedList]:
+        """(task, configuration) -> complete list."""
+        return {key: search.result() for key, search in self._searches.items()}
+
+    def next_job(self) -> Job | None:
+        """See ``Work``.
+
+        Raises:
+            UserError: a search is hopeless.
+        """
+        unfinished = [item for item in self._searches.items() if not item[1].is_done]
+        for key, search in sorted(unfinished, key=lambda item: item[1].accepted_count / item[1].count):
+            seed = search.next_candidate()
+            if seed is not None:
+                return self._job(self._needs[key], seed)
+        return None
+
+    def done(self, job: Job, result: Finished, attempts: int) -> None:
+        """See ``Work``."""
+        entry = result.value
+        if not isinstance(job, SeedJob) or not isinstance(entry, SeedEntry):
+            raise HarnessError(f"{job.title} gave {type(entry).__name__}")
+        self._put(job, entry)
+
+    def give_up(self, job: Job, failure: Failed, attempts: int) -> None:
+        """Reject a candidate on which the simulator crashed or hung every time; anything else ends the search."""
+        if not isinstance(job, SeedJob):
+            raise HarnessError(f"{job.title} is no seed job")
+        if failure.scope != "simulator" or failure.error.kind in ("instruction", "setup"):
+            raise UserError(f"{job.title} failed {attempts} times: {failure.error.kind}: {failure.error.message}")
+        self._put(job, job.rejected(failure.error))
+
+    def incident(self, job: Job, failure: Failed, attempt: int) -> None:
+        """See ``Work``."""
+        self._observer.incident(job.title, failure, attempt)
+
+    def _put(self, job: SeedJob, entry: SeedEntry) -> None:
+        key = job.scene.task, job.scene.config
+        search = self._searches[key]
+        for new in search.put(entry):
+            self._files.append(*key, new)
+        self._observer.seeds(*key, search.accepted_count, search.count)
+
+    @staticmethod
+    def _job(need: SeedNeed, seed: int) -> SeedJob:
+        return SeedJob(
+            scene=make_scene(need.task, need.config, seed),
+            config_digest=need.config.digest,
+            split=need.config.instruction_split,
+            limit_s=SEED_LIMIT_S,
+        )
+
+
+def make_scene(task: str, config: TaskConfig, seed: int) -> Scene:
+    """The evaluation scene of a task, a configuration and a seed."""
+    return Scene(
+        task=task, config=config.name, settings=dict(config.settings), seed=seed, horizon_steps=STEP_LIMITS[task]
+    )
+
+
+def read_lists(needs: Sequence[SeedNeed], files: SeedFiles) -> dict[tuple[str, str], SeedList]:
+    """The wanted lists that the files complete already."""
+    searches = {(need.task, need.config.name): _open(need, files) for need in needs}
+    return {key: search.result() for key, search in searches.items() if search.is_done}
+
+
+def _open(need: SeedNeed, files: SeedFiles) -> SeedSearch:
+    known = files.read(need.task, need.config.name)
+    return SeedSearch(need.task, need.config.name, need.config.digest, need.seed_base, need.count, known)

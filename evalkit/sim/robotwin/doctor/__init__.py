@@ -1,0 +1,1 @@
+"""Checks of what RoboTwin needs on a machine; ``evalkit doctor`` shows them."""

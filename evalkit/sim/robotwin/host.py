@@ -1,0 +1,261 @@
+"""Our end of a worker: starts it, asks it, kills it at a deadline; fulfils the simulator contract."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalkit.core.errors import SimulatorError, UnstableSceneError
+from evalkit.core.trial import ActionType, BackendFingerprint, Split
+from evalkit.sim.contract import ExpertResult, Frame, Scene, SceneInfo, SimObservation, StepResult
+from evalkit.sim.robotwin.layout import Assets, RenderSettings, RoboTwinInstall
+from evalkit.sim.robotwin.worker import wire
+
+WORKER = Path(__file__).parent / "worker"
+SEMANTICS = 1
+"""Raised when a change of the worker or the shims can change an outcome."""
+SHARED_BYTES = 8 << 20
+"""Room for four 320x240 pictures with much to spare; longer recordings go through the pipe."""
+START_LIMIT_S = 120.0
+REQUEST_LIMIT_S = 600.0
+_numbers = itertools.count()
+
+
+class RoboTwinSimulator:
+    """RoboTwin's task code in a process of its own, started at the first request and again after a failure.
+
+    Args:
+        install: the interpreter.
+        assets: the asset files.
+        render: how pictures are made.
+        log_path: file that takes whatever the worker prints.
+        request_limit_s: a request that takes longer is a hang; the worker is killed.
+        economical: leave out work of RoboTwin's loop whose result nobody sees (``worker/economy.py``). False exists to
+            prove that nothing else changes.
+    """
+
+    def __init__(
+        self,
+        install: RoboTwinInstall,
+        assets: Assets,
+        render: RenderSettings,
+        log_path: Path,
+        request_limit_s: float = REQUEST_LIMIT_S,
+        *,
+        economical: bool = True,
+    ) -> None:
+        self._economical = economical
+        self._install, self._assets, self._render = install, assets, render
+        self._log_path, self._limit_s = log_path, request_limit_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._shared: wire.SharedBuffer | None = None
+        self._hello: dict[str, Any] = {}
+
+    # ---------------------------------------------------------------------------------------- the contract
+    def fingerprint(self) -> BackendFingerprint:
+        """What this simulator is made of; starts the worker if it isn't running."""
+        self._start()
+        versions = self._hello["versions"]
+        assets = self._assets
+        planner = "installed" if assets.planner_path is None else f"{assets.planner_class} in the assets"
+        return BackendFingerprint(
+            backend="robotwin",
+            code=self._install.code,
+            assets=assets.kind,
+            assets_digest=assets.digest,
+            planner=planner,
+            physics=f"sapien=={versions['sapien']}, mplib=={versions['mplib']}, toppra=={versions['toppra']}",
+            renderer=self._render.describe(self._hello["render_device"]),
+            semantics=SEMANTICS,
+        )
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Package versions in RoboTwin's interpreter."""
+        self._start()
+        versions: Mapping[str, str] = self._hello["versions"]
+        return versions
+
+    def reset(self, scene: Scene) -> SceneInfo:
+        """Build and settle a scene; see the contract."""
+        header, _ = self._ask(
+            "reset",
+            scene={
+                "task": scene.task,
+                "config": scene.config,
+                "settings": dict(scene.settings),
+                "seed": scene.seed,
+                "horizon_steps": scene.horizon_steps,
+                "evaluation": scene.evaluation,
+            },
+        )
+        return SceneInfo(
+            setup_s=header["setup_s"],
+            clutter=tuple(header["clutter"]),
+            textures=header["textures"],
+            state_digest=header["state_digest"],
+        )
+
+    def observe(self, cameras: Sequence[str]) -> SimObservation:
+        """Robot state and fresh pictures; see the contract."""
+        header, arrays = self._ask("observe", cameras=list(cameras))
+        images = {name: arrays[f"image:{name}"] for name in cameras}
+        return SimObservation(
+            state=arrays["state"], endpose=arrays["endpose"], images=images, render_s=header["render_s"]
+        )
+
+    def apply(self, actions: NDArray[np.float64], action_type: ActionType) -> StepResult:
+        """Execute actions; see the contract."""
+        header, _ = self._ask("apply", {"actions": np.asarray(actions, dtype=np.float64)}, action_type=action_type)
+        return StepResult(**header)
+
+    def expert(self, *, record_every: int | None = None, cameras: Sequence[str] = ()) -> ExpertResult:
+        """Run the scripted expert; see the contract."""
+        header, arrays = self._ask("expert", record_every=record_every, cameras=list(cameras))
+        frames = tuple(
+            Frame(
+                state=arrays["state"][index],
+                endpose=arrays["endpose"][index],
+                images={name: arrays[f"image:{name}"][index] for name in cameras},
+            )
+            for index in range(header.pop("frames"))
+        )
+        return ExpertResult(frames=frames, **header)
+
+    def instructions(self, task: str, info: Mapping[str, str], split: Split, seed: int, limit: int) -> list[str]:
+        """Instruction sentences; see the contract."""
+        header, _ = self._ask("instructions", task=task, info=dict(info), split=split, seed=seed, limit=limit)
+        sentences: list[str] = header["sentences"]
+        if not sentences:
+            keys = ", ".join(sorted(info)) or "none"
+            raise SimulatorError(
+                "instruction", f"no {split} instruction template of {task} fits the placeholders {keys}"
+            )
+        return sentences
+
+    def state_digest(self) -> str:
+        """Digest of joint positions and object poses."""
+        return str(self._ask("state_digest")[0]["state_digest"])
+
+    def close(self) -> None:
+        """End the worker."""
+        if self._process is not None:
+            _kill(self._process)
+            self._process = None
+        if self._shared is not None:
+            self._shared.unlink()
+            self._shared = None
+
+    # ------------------------------------------------------------------------------------------ the process
+    @property
+    def pid(self) -> int | None:
+        """Process id of the worker, or None if it isn't running."""
+        return self._process.pid if self._process is not None else None
+
+    def _start(self) -> None:
+        if self._process is not None:
+            return
+        self._log_path.parent.mkdir(parents=True, exist_ok=True)
+        shared_path = f"/dev/shm/evalkit-{os.getpid()}-{next(_numbers)}"
+        self._shared = wire.SharedBuffer(shared_path, SHARED_BYTES, create=True)
+        with self._log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._install.python), "-u", str(WORKER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=_environment(self._render),
+                start_new_session=True,
+                bufsize=0,
+            )
+        settings = {
+            "assets_root": str(self._assets.root),
+            "planner_path": str(self._assets.planner_path) if self._assets.planner_path else None,
+            "planner_class": self._assets.planner_class,
+            "shader": self._render.shader,
+            "shadow_map_px": self._render.shadow_map_px,
+            "render_device": self._render.device,
+            "economical": self._economical,
+        }
+        request = {"settings": settings, "shared_path": shared_path, "shared_bytes": SHARED_BYTES}
+        self._hello, _ = self._exchange("hello", {}, request, START_LIMIT_S)
+
+    def _ask(
+        self, operation: str, arrays: wire.Arrays | None = None, **request: Any
+    ) -> tuple[dict[str, Any], wire.Arrays]:
+        self._start()
+        return self._exchange(operation, arrays or {}, request, self._limit_s)
+
+    def _exchange(
+        self, operation: str, arrays: wire.Arrays, request: Mapping[str, Any], limit_s: float
+    ) -> tuple[dict[str, Any], wire.Arrays]:
+        process, shared = self._process, self._shared
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # The first message tells the worker where the shared memory is, so it can't use it yet.
+        using = None if operation == "hello" else shared
+        try:
+            wire.send(process.stdin.fileno(), {"op": operation, **request}, arrays, using)
+            header, answer = wire.receive(process.stdout.fileno(), shared, time.monotonic() + limit_s)
+        except wire.DeadlineError:
+            tail = self._log_tail()
+            self.close()
+            message = f"the RoboTwin worker gave no answer to {operation!r} within {limit_s:.0f} s and was killed"
+            raise SimulatorError("hang", message, signal=signal.SIGKILL, traceback_tail=tail) from None
+        except wire.ClosedError:
+            code = process.wait()
+            tail = self._log_tail()
+            self.close()
+            how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            message = f"the RoboTwin worker ended with {how} during {operation!r}; log: {self._log_path}"
+            raise SimulatorError("crash", message, signal=-code if code < 0 else None, traceback_tail=tail) from None
+        except BaseException:
+            self.close()  # interrupted between request and answer: the pipe can't be trusted any more
+            raise
+        if header.pop("ok"):
+            return header, answer
+        if header["kind"] == "unstable":
+            raise UnstableSceneError("unstable", header["message"])
+        raise SimulatorError(header["kind"], header["message"], traceback_tail=header["traceback"])
+
+    def _log_tail(self) -> str:
+        with self._log_path.open("rb") as log:
+            log.seek(max(0, self._log_path.stat().st_size - 3000))
+            return log.read().decode(errors="replace")
+
+
+def _environment(render: RenderSettings) -> dict[str, str]:
+    """Environment of a worker: one thread for linear algebra, and the GPU visible where pictures need it.
+
+    More BLAS threads would fight the other workers and make the last bits of results depend on the machine.
+    """
+    environment = dict(os.environ)
+    environment.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+    environment.pop("PYTHONPATH", None)
+    environment.pop("PYTHONHOME", None)
+    if extra := os.environ.get("EVALKIT_ROBOTWIN_PYTHONPATH"):
+        environment["PYTHONPATH"] = extra
+    # Ray hides every GPU from actors that reserve none; rendering needs it all the same.
+    if render.device == "cuda" and environment.get("CUDA_VISIBLE_DEVICES") == "":
+        del environment["CUDA_VISIBLE_DEVICES"]
+    return environment
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
