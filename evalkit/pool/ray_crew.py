@@ -92,10 +92,10 @@ class RayCrew:
         except ray.exceptions.RayActorError as error:
             self._actors[worker] = self._new_actor(worker)
             info = ErrorInfo(kind="worker_died", message=" ".join(str(error).split())[:500])
-            result = Failed(scope="simulator", error=info, worker=_name(worker), policy_generation=-1)
+            result = Failed(scope="harness", error=info, worker=_name(worker))
         except ray.exceptions.RayTaskError as error:
             info = ErrorInfo(kind="worker_raised", message=str(error.cause), traceback_tail=str(error)[-2000:])
-            result = Failed(scope="harness", error=info, worker=_name(worker), policy_generation=-1)
+            result = Failed(scope="harness", error=info, worker=_name(worker))
         return worker, result
 
     def _new_actor(self, index: int) -> Any:

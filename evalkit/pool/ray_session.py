@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 
 from evalkit.core.errors import UserError
 
@@ -41,7 +42,8 @@ def ray_session(workers: int, address: str | None = None) -> Iterator[None]:
         yield
         return
     options = {} if address else {"num_cpus": workers + 1, "object_store_memory": OBJECT_STORE_BYTES}
-    with warnings.catch_warnings():
+    # Ray prints notices about dead workers on standard output, which belongs to results.
+    with warnings.catch_warnings(), redirect_stdout(sys.stderr):
         warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
         warnings.filterwarnings("ignore", category=ResourceWarning)
         ray.init(

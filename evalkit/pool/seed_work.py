@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evalkit.core.errors import HarnessError, UserError
+from evalkit.core.errors import HarnessError
 from evalkit.core.tasks import STEP_LIMITS
 from evalkit.plan.seed_files import SeedFiles
 from evalkit.plan.seeds import SeedEntry, SeedList, SeedSearch
@@ -74,11 +74,15 @@ class SeedWork:
         self._put(job, entry)
 
     def give_up(self, job: Job, failure: Failed, attempts: int) -> None:
-        """Reject a candidate on which the simulator crashed or hung every time; anything else ends the search."""
+        """Reject a candidate on which the simulator crashed or hung every time.
+
+        Raises:
+            HarnessError: it failed for a reason that says nothing about the scene.
+        """
         if not isinstance(job, SeedJob):
             raise HarnessError(f"{job.title} is no seed job")
-        if failure.scope != "simulator" or failure.error.kind in ("instruction", "setup"):
-            raise UserError(f"{job.title} failed {attempts} times: {failure.error.kind}: {failure.error.message}")
+        if failure.scope != "simulator" or failure.error.kind not in ("crash", "hang"):
+            raise HarnessError(f"{job.title} failed {attempts} times: {failure.error.kind}: {failure.error.message}")
         self._put(job, job.rejected(failure.error))
 
     def incident(self, job: Job, failure: Failed, attempt: int) -> None:

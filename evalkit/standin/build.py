@@ -25,7 +25,7 @@ from evalkit.standin import embodiment, objects, textures
 KIND = "stand-in"
 MANIFEST = "manifest.json"
 PLANNER = "planner/standin_planner.py"
-DIGEST = "64db2acbc1d9ad65a4a9d76ca68b6d48aa171fb454bc83dd2c1991ddda86bc4f"
+DIGEST = "f6c585ce0f9af1e14c645e8377ac2684414e4abbc253f319dfb25deb2fa7f46f"
 """Digest of this version's world; a test compares it with what the generator makes."""
 Progress = Callable[[str, int, int], None]
 

@@ -395,8 +395,6 @@ def _turn(axis: Array, angle_rad: Array) -> Array:
 
 def _rotation_vector(rotations: Array) -> Array:
     """Axis times angle (B, 3) of rotation matrices (B, 3, 3)."""
-    cosine = np.clip((np.trace(rotations, axis1=1, axis2=2) - 1) / 2, -1, 1)
-    angle = np.arccos(cosine)
     skew = np.stack(
         [
             rotations[:, 2, 1] - rotations[:, 1, 2],
@@ -406,6 +404,7 @@ def _rotation_vector(rotations: Array) -> Array:
         axis=1,
     )
     length = np.linalg.norm(skew, axis=1)
+    angle = np.arctan2(length, np.trace(rotations, axis1=1, axis2=2) - 1)
     vectors: Array = skew * np.where(length > 1e-9, angle / np.maximum(length, 1e-9), 0.5)[:, None]
     for i in np.flatnonzero((length <= 1e-6) & (angle > 1)):  # half a turn: the axis is the one that stays in place
         _, columns = np.linalg.eigh((rotations[i] + rotations[i].T) / 2)

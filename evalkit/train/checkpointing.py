@@ -20,6 +20,8 @@ from evalkit.core.files import write_json
 from evalkit.policy.checkpoint import MODEL_FILE, POLICY_FILE, SCHEMA
 from evalkit.provenance.card import TrainingCard, write_card
 
+LOSS_FILE = "losses.jsonl"
+"""Mean losses of a run, one line a logging interval, beside its step folders."""
 _TEMPORARY = ".step_"
 
 
@@ -29,17 +31,19 @@ def step_folder(run: Path, step: int) -> Path:
 
 
 def prepare_run_folder(run: Path) -> None:
-    """Make the run folder, and clear away what a killed run left half-written.
+    """Make sure that a run folder is free, and clear away what a run killed before its first checkpoint left.
 
     Raises:
         UserError: the folder already holds checkpoints; a new run never mixes with an old one.
     """
-    run.mkdir(parents=True, exist_ok=True)
+    if not run.exists():
+        return
     existing = sorted(child.name for child in run.iterdir() if child.name.startswith("step_"))
     if existing:
         raise UserError(f"{run} already holds {', '.join(existing)}: choose another --out, or move them away")
     for leftover in run.glob(f"{_TEMPORARY}*"):
         shutil.rmtree(leftover)
+    (run / LOSS_FILE).unlink(missing_ok=True)
 
 
 def save_checkpoint(

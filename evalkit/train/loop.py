@@ -14,13 +14,12 @@ from evalkit.core.errors import EvalkitError, UserError
 from evalkit.core.files import JsonLinesWriter
 from evalkit.core.rng import stream_seed
 from evalkit.train.card import make_card
-from evalkit.train.checkpointing import prepare_run_folder, save_checkpoint
+from evalkit.train.checkpointing import LOSS_FILE, prepare_run_folder, save_checkpoint
 from evalkit.train.config import TrainConfig
 from evalkit.train.dataset import Dataset, load_dataset
 from evalkit.train.engine import Engine
 from evalkit.train.recipe import Blueprint, Recipe, Trainable
 
-LOSS_FILE = "losses.jsonl"
 WEIGHTS_DTYPE = torch.float16
 """Saved weights are rounded to half precision: half the size, far below the noise of training."""
 

@@ -238,7 +238,7 @@ class HouseNetwork(nn.Module):
         """
         config = self.config
         modulation = self.time_in(_time_features(time, config.width)).reshape(-1, 8, config.width)
-        patches = actions.unflatten(1, (-1, config.patch_steps)).flatten(2)
+        patches = actions.reshape(len(actions), -1, config.patch_steps * config.action_dim)
         x = self.action_in(patches) + self.action_position
         for layer, layer_memory in zip(self.decoder, memory, strict=True):
             x = layer(x, modulation[:, :6], layer_memory)

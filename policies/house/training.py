@@ -30,7 +30,7 @@ CAMERAS: tuple[CameraName, ...] = ("head_camera", "left_camera", "right_camera")
 class Augmentation:
     """Changes of a training sample that must not change what is done."""
 
-    shift_fraction: float = 0.025
+    shift_fraction: float = 0.016
     """Largest shift of a picture, as a fraction of its width; each camera is shifted on its own."""
     brightness: float = 0.1
     """Largest offset, on the scale where a picture spans [-1, 1]."""

@@ -1,13 +1,17 @@
+from pathlib import Path
+
 import pytest
 
 
 @pytest.fixture(scope="session")
 def ray_here():
-    """One Ray for all tests of the session."""
+    """One Ray for all tests of the session; its workers can import what lies beside this file."""
     from evalkit.pool.ray_session import ray_session
 
-    with ray_session(2):
-        yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        with ray_session(2):
+            yield
 
 
 @pytest.fixture

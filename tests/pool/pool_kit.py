@@ -101,8 +101,9 @@ class Troubled(Queue50):
                 chunk[2, 3] = np.nan
             if self._what == "crash":
                 os.kill(os.getpid(), signal.SIGSEGV)
+                sleep_for_ever()  # Ray prints a trace before the process ends
             if self._what == "hang":
-                signal_proof_sleep()
+                sleep_for_ever()
         return chunk
 
     def _strikes(self):
@@ -120,7 +121,7 @@ class WrongWidth(Queue50):
         return np.zeros((8, 16))
 
 
-def signal_proof_sleep():
+def sleep_for_ever():
     while True:
         time.sleep(3600)
 

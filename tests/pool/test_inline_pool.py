@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 from pool_kit import TASK, Broken, Make, Notes, Queue50, Troubled, WrongWidth, essence, fake, open_run, seeds_of, trials
 
-from evalkit.core.errors import UserError
+from evalkit.core.errors import HarnessError, UserError
 from evalkit.core.outcome import Outcome
 from evalkit.pool.inline import InlineCrew
 from evalkit.sim.fake import FakeWorld, Fault
@@ -142,7 +142,7 @@ def test_a_broken_machine_ends_the_run(tmp_path):
 
 
 def test_a_broken_machine_ends_the_seed_search(tmp_path):
-    with pytest.raises(UserError, match="failed 3 times: setup: no Vulkan device"):
+    with pytest.raises(HarnessError, match="failed 3 times: setup: no Vulkan device"):
         seeds_of(InlineCrew(1, Make(Broken)), tmp_path, 3)
 
 

@@ -86,6 +86,7 @@ def test_sigkill_before_the_rename_leaves_no_step_folder_and_a_new_run_clears_up
     [left] = tmp_path.iterdir()
     assert left.name.startswith(".step_5.tmp-")
     assert (left / "model.safetensors").exists()
+    (tmp_path / "losses.jsonl").write_text("of the killed run")
     prepare_run_folder(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

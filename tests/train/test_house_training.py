@@ -11,8 +11,9 @@ from evalkit.policy.checkpoint import resolve
 from evalkit.policy.conformance import example_episode, example_observations, violations
 from evalkit.policy.registry import load_adapter, load_training
 from evalkit.provenance.card import read_card
+from evalkit.train.checkpointing import LOSS_FILE
 from evalkit.train.config import TrainConfig, from_mapping
-from evalkit.train.loop import LOSS_FILE, TrainingDivergedError, train
+from evalkit.train.loop import TrainingDivergedError, train
 
 
 def make_config(root, **changes) -> TrainConfig:

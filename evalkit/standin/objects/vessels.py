@@ -89,7 +89,7 @@ def bowl(number: int) -> Model:
     outside_wall = _wall(base_r, rim_r, height)
     inside_wall = [(r - wall, h) for r, h in outside_wall]
     lip = [
-        (rim_r - wall - 0.0006, height - 0.001),
+        (rim_r - wall - 0.0012, height - 0.003),
         (rim_r - wall / 2, height + 0.0012),
         (rim_r + 0.0008, height - 0.001),
     ]
