@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +33,8 @@ class RunOptions:
     as_json: bool
     retry_errors: bool
     ray_address: str | None
+    task_order: tuple[str, ...]
+    """Tasks in the order to start them; empty: longest first."""
 
 
 def register(app: typer.Typer) -> None:
@@ -53,6 +55,7 @@ def run_command(
     repeats: Annotated[int, typer.Option(min=1, help="Trials of each scene, with other policy randomness.")] = 1,
     execute_steps: Annotated[int | None, typer.Option(help="Actions executed of each chunk.")] = None,
     seed_base: Annotated[int, typer.Option(help="Candidate seeds run upward from 100000 * (1 + this).")] = 0,
+    order: Annotated[str, typer.Option(help="longest: long tasks first. given: as listed in --tasks.")] = "longest",
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Try missing trials of the run again.")] = False,
     ray_address: Annotated[str | None, typer.Option(help="Address of a running Ray cluster.")] = None,
     backend: Annotated[str, typer.Option(help="robotwin; or fake, for testing the harness itself.")] = "robotwin",
@@ -88,6 +91,7 @@ def run_command(
         as_json=as_json,
         retry_errors=retry_errors,
         ray_address=ray_address,
+        task_order=_task_order(order, tasks),
     )
     stop = StopRequest()
     stop.install()
@@ -95,6 +99,18 @@ def run_command(
     if code == EXIT_RESUMABLE:
         print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
     raise typer.Exit(code)
+
+
+def _task_order(order: str, tasks: str | None) -> tuple[str, ...]:
+    from evalkit.core.errors import UnknownNameError, UserError
+
+    if order not in ("longest", "given"):
+        raise UnknownNameError("--order", order, ("longest", "given"))
+    if order == "longest":
+        return ()
+    if tasks is None:
+        raise UserError("--order given needs --tasks, which gives the order")
+    return tuple(name.strip() for name in tasks.split(",") if name.strip())
 
 
 def execute(setup: RunSetup, options: RunOptions, stop: StopRequest) -> int:
@@ -110,7 +126,11 @@ def execute(setup: RunSetup, options: RunOptions, stop: StopRequest) -> int:
     complete = len(known) == len(setup.seed_needs())
     run = _open(setup, fingerprint, known) if complete else None
     session = None
-    if run is None or run.remaining(retry_errors=options.retry_errors):
+    left = (
+        len(run.remaining(retry_errors=options.retry_errors)) if run else len(setup.seed_needs()) * setup.request.trials
+    )
+    if left > 0:
+        options = replace(options, workers=min(options.workers, left))
         with RunProgress(options.workers) as progress:
             run, session = _work(setup, fingerprint, run, options, progress, stop)
     if run is None or (session is not None and session.interrupted):
@@ -156,7 +176,16 @@ def _work(
                 run.lock()
             progress.begin_trials(run)
             remaining = run.remaining(retry_errors=options.retry_errors)
-            session = run_trials(crew, run, remaining, setup.config_map, progress, video=options.video, stop=stop)
+            session = run_trials(
+                crew,
+                run,
+                remaining,
+                setup.config_map,
+                progress,
+                video=options.video,
+                task_order=options.task_order,
+                stop=stop,
+            )
             progress.say(progress.line())
         finally:
             crew.close()

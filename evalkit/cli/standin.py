@@ -27,7 +27,10 @@ def build(
     out: Annotated[Path | None, typer.Option(help="Folder to build in; default: evalkit's own.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Generate the stand-in assets (a few seconds, no download)."""
+    """Generate the stand-in assets (a few seconds, no download).
+
+    Example: evalkit standin build
+    """
     from rich.console import Console
     from rich.progress import Progress
 
@@ -40,7 +43,10 @@ def build(
 
 
 def show(as_json: Json = False) -> None:
-    """Show the installed world: where it is, its digest, its tasks and objects."""
+    """Show the installed world: where it is, its digest, its tasks and objects.
+
+    Example: evalkit standin show --json
+    """
     from evalkit.core.tasks import STANDIN_TASKS
     from evalkit.standin.objects import NEEDED
 
@@ -58,7 +64,10 @@ def verify(
     root: Annotated[Path | None, typer.Option(help="World to check; default: the installed one.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Read every file of a world and compare it with its manifest."""
+    """Read every file of a world and compare it with its manifest.
+
+    Example: evalkit standin verify
+    """
     from evalkit.standin import build as world
 
     assets = world.verify(root if root is not None else _installed().root)

@@ -94,6 +94,10 @@ class SimActor:
                 result = replace(result, scope="simulator", error=error)
         return result
 
+    def close(self) -> None:
+        """End the simulator in an orderly way."""
+        self._worker.drop_simulator()
+
 
 class _Watchdog:
     """Kills all processes below this one after a time. In a sim actor those are the simulator's."""

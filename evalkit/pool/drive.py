@@ -73,6 +73,7 @@ def run_trials(
     observer: Observer,
     *,
     video: bool = False,
+    task_order: Sequence[str] = (),
     stop: Callable[[], bool] = lambda: False,
     grace_s: float = GRACE_S,
 ) -> Session:
@@ -85,10 +86,11 @@ def run_trials(
         configs: name -> configuration.
         observer: told about progress.
         video: whether workers write videos into the run's folder.
+        task_order: tasks in the order to start them; longest first if empty.
         stop: asked often; trials then in flight are lost and remain to be run.
         grace_s: see ``evalkit.pool.scheduler``.
     """
-    work = TrialWork(run, remaining, configs, observer, video=video)
+    work = TrialWork(run, remaining, configs, observer, video=video, task_order=task_order)
     started = time.monotonic()
     ended = Scheduler(crew, work, stop=stop, on_tick=observer.tick, grace_s=grace_s).run()
     return Session(

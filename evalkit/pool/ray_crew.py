@@ -12,6 +12,7 @@ from evalkit.pool.ray_session import ray
 
 START_LIMIT_S = 600.0
 """Loading a large policy takes minutes."""
+CLOSE_LIMIT_S = 10.0
 
 
 class RayCrew:
@@ -78,7 +79,11 @@ class RayCrew:
             self._road = self._new_road(generation + 1)
 
     def close(self) -> None:
-        """See ``Crew``."""
+        """See ``Crew``. Idle workers end their simulators themselves; busy ones and late ones are killed."""
+        busy = set(self._in_flight.values())
+        farewells = [actor.close.remote() for index, actor in enumerate(self._actors) if index not in busy]
+        if farewells:
+            ray.wait(farewells, num_returns=len(farewells), timeout=CLOSE_LIMIT_S)
         for actor in self._actors:
             ray.kill(actor)
         if self._road is not None:

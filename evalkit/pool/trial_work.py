@@ -27,7 +27,9 @@ _GUESS_S = 0.1
 
 
 class TrialWork:
-    """A ``Work`` over what remains of a run. Trials of the task that is expected to take longest go first.
+    """A ``Work`` over what remains of a run.
+
+    Trials of the task that is expected to take longest go first, unless an order is given. No outcome depends on it.
 
     Args:
         run: where records go.
@@ -35,6 +37,7 @@ class TrialWork:
         configs: name -> configuration.
         observer: told about every record.
         video: whether workers write a video of each trial.
+        task_order: tasks in the order their trials are to start; all of them, or none for longest first.
     """
 
     def __init__(
@@ -45,7 +48,9 @@ class TrialWork:
         observer: Observer,
         *,
         video: bool = False,
+        task_order: Sequence[str] = (),
     ) -> None:
+        self._task_order = list(task_order)
         self._run, self._configs, self._observer, self._video = run, configs, observer, video
         self._queues: dict[str, deque[TrialSpec]] = defaultdict(deque)
         for spec in remaining:
@@ -62,7 +67,8 @@ class TrialWork:
         waiting = [task for task, queue in self._queues.items() if queue]
         if self.stop_reason or not waiting:
             return None
-        return self._job(self._queues[max(waiting, key=self._expected_s)].popleft())
+        first = min(waiting, key=self._task_order.index) if self._task_order else max(waiting, key=self._expected_s)
+        return self._job(self._queues[first].popleft())
 
     def done(self, job: Job, result: Finished, attempts: int) -> None:
         """See ``Work``."""

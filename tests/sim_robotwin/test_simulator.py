@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import scene
+from robotwin_scenes import scene
 
 from evalkit.core.errors import SimulatorError
 from evalkit.core.tasks import STANDIN_TASKS

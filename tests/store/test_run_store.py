@@ -218,7 +218,6 @@ def test_one_writer(tmp_path):
     run.append(record(PLAN[0]))
     assert len(run.records()) == 1
     run.close()
-    leave.set()
 
 
 def test_reading_does_not_touch_the_files(tmp_path):

@@ -1,0 +1,37 @@
+import io
+
+from pool_kit import Queue50, fake, open_run, seeds_of, trials
+from rich.console import Console
+
+from evalkit.cli.progress import RunProgress
+from evalkit.pool.inline import InlineCrew
+from evalkit.sim.fake import FakeWorld, Fault
+
+
+def test_a_file_gets_plain_lines_with_counts_and_reasons(tmp_path):
+    text = io.StringIO()
+    world = FakeWorld(faults=(Fault(kind="exception", seed=100001, step=0),))
+    crew = InlineCrew(2, fake(world), Queue50)
+    with RunProgress(2, Console(file=text, width=60)) as progress:
+        seeds = seeds_of(crew, tmp_path, 4, observer=progress)
+        assert progress.line().startswith("seeds 4/4 accepted, 0 lists open")
+        run = open_run(tmp_path / "r", seeds, 4)
+        progress.begin_trials(run)
+        assert progress.line() == "trials 0/4, 0 of 2 workers busy"
+        trials(crew, run, progress)
+        line = progress.line()
+    assert line.startswith("trials 4/4, demo_clean 3/4 succeeded, sim_error 1, ")
+    assert "trials/h" in line
+    said = text.getvalue().splitlines()
+    assert said[0] == "seeds 0/4 accepted, 1 lists open, 2 of 2 workers busy"
+    assert sum("attempt" in one for one in said) == 3
+    assert "click_bell demo_clean seed 100001: sim_error: task_code: AttributeError" in text.getvalue()
+
+
+def test_a_resumed_run_counts_what_is_there(tmp_path):
+    crew = InlineCrew(1, fake(FakeWorld()), Queue50)
+    run = open_run(tmp_path / "r", seeds_of(crew, tmp_path, 4), 4)
+    trials(crew, run, remaining=run.remaining()[:3])
+    progress = RunProgress(1, Console(file=io.StringIO()))
+    progress.begin_trials(run)
+    assert progress.line().startswith("trials 3/4, demo_clean 3/3 succeeded, 0 of 1")
