@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,9 +10,8 @@ from evalkit.core.locations import home
 from evalkit.core.trial import BackendFingerprint
 from evalkit.sim.robotwin.host import RoboTwinSimulator
 from evalkit.sim.robotwin.layout import Assets, RenderSettings, RoboTwinInstall
+from evalkit.sim.robotwin.vulkan import examine
 from evalkit.standin.build import installed as standin_installed
-
-SHADOW_MAP_PX = 0
 
 
 def make_simulator(worker_name: str, log_folder: Path | None = None) -> RoboTwinSimulator:
@@ -71,12 +68,10 @@ def find_assets() -> Assets:
 @lru_cache(maxsize=1)
 def find_renderer() -> RenderSettings:
     """Rasterized pictures, on the GPU where there is one."""
-    return RenderSettings(shader="minimal", shadow_map_px=SHADOW_MAP_PX, device="cuda" if _has_nvidia_gpu() else "cpu")
-
-
-def _has_nvidia_gpu() -> bool:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return False
-    answer = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=60, check=False)
-    return answer.returncode == 0 and "GPU " in answer.stdout
+    vulkan = examine()
+    return RenderSettings(
+        shader="minimal",
+        shadow_map_px=0,
+        device="cuda" if vulkan.uses_gpu else "cpu",
+        environment=tuple(sorted(vulkan.environment.items())),
+    )

@@ -189,6 +189,7 @@ class RoboTwinSimulator:
         }
         request = {"settings": settings, "shared_path": shared_path, "shared_bytes": SHARED_BYTES}
         self._hello, _ = self._exchange("hello", {}, request, START_LIMIT_S)
+        self._shared.forget_name()  # both ends have it mapped: now it ends with them, even if they are killed
 
     def _ask(
         self, operation: str, arrays: wire.Arrays | None = None, **request: Any
@@ -242,6 +243,7 @@ def _environment(render: RenderSettings) -> dict[str, str]:
     """
     environment = dict(os.environ)
     environment.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+    environment.update(render.environment)
     environment.pop("PYTHONPATH", None)
     environment.pop("PYTHONHOME", None)
     if extra := os.environ.get("EVALKIT_ROBOTWIN_PYTHONPATH"):

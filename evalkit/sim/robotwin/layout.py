@@ -45,6 +45,8 @@ class RenderSettings:
     """Edge of the directional light's shadow map; 0: no shadows. Not used by ``rt``."""
     device: RenderDevice
     """``cuda``: the GPU's Vulkan driver. ``cpu``: Mesa's lavapipe."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables the worker needs to find that driver."""
 
     def describe(self, device_name: str) -> str:
         """One line for fingerprints and reports."""

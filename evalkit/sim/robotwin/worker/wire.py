@@ -50,11 +50,15 @@ class SharedBuffer:
         """Unmap the file."""
         self.map.close()
 
+    def forget_name(self) -> None:
+        """Remove the file's name; the memory stays until both ends have closed it or ended."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
+
     def unlink(self) -> None:
         """Unmap and remove the file."""
         self.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)
+        self.forget_name()
 
 
 def send(descriptor: int, header: Dict[str, Any], arrays: Arrays, shared: Optional[SharedBuffer] = None) -> None:
