@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -165,16 +166,39 @@ def _row(task: str, config: str, entries: Sequence[SeedEntry]) -> dict[str, Any]
 
 
 def _print(rows: Sequence[dict[str, Any]], *, as_json: bool) -> None:
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
     if as_json:
         print(json.dumps(rows, indent=1))
         return
-    table = Table("task", "configuration", "tried", "accepted", "seeds", "rejected")
-    for row in rows:
-        rate = f" ({row['acceptance']:.0%})" if row["acceptance"] is not None else ""
-        seeds = f"{row['first_seed']} to {row['last_seed']}" if row["accepted"] else "-"
-        rejected = ", ".join(f"{kind} {number}" for kind, number in row["rejected"].items())
-        table.add_row(row["task"], row["config"], str(row["tried"]), f"{row['accepted']}{rate}", seeds, rejected)
+    configs = list(dict.fromkeys(row["config"] for row in rows))
+    cells = {(row["task"], row["config"]): _cell(row) for row in rows}
+    table = Table("task", *configs, box=box.SIMPLE_HEAD, pad_edge=False)
+    for task in dict.fromkeys(row["task"] for row in rows):
+        table.add_row(task, *(cells.get((task, config), "-") for config in configs))
+    table.add_section()
+    table.add_row("all", *(_cell(_total([row for row in rows if row["config"] == config])) for config in configs))
     Console().print(table)
+    Console().print("accepted of tried, and why the others were rejected", style="dim")
+
+
+def _total(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    rejected: Counter[str] = Counter()
+    for row in rows:
+        rejected.update(row["rejected"])
+    tried, accepted = (sum(row[name] for row in rows) for name in ("tried", "accepted"))
+    return {
+        "tried": tried,
+        "accepted": accepted,
+        "rejected": rejected,
+        "acceptance": accepted / tried if tried else None,
+    }
+
+
+def _cell(row: dict[str, Any]) -> str:
+    if not row["tried"]:
+        return "no list yet"
+    why = "\n  ".join(f"{number} {kind}" for kind, number in sorted(row["rejected"].items()))
+    return f"{row['accepted']}/{row['tried']} {row['acceptance']:.0%}" + (f"\n  {why}" if why else "")

@@ -154,19 +154,21 @@ class PolicyServer:
         return dict(self._batch_sizes)
 
     async def _serve(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            observations = [observation for observation, _ in batch]
-            self._batch_sizes[len(batch)] = self._batch_sizes.get(len(batch), 0) + 1
-            try:
-                decisions = await self._call(partial(decide_batch, self._policy, observations))
-            except BaseException as error:
-                for _, future in batch:
-                    future.set_exception(error)
-                raise
-            for (_, future), decision in zip(batch, decisions, strict=True):
-                future.set_result(decision)
-        self._serving = None
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                observations = [observation for observation, _ in batch]
+                self._batch_sizes[len(batch)] = self._batch_sizes.get(len(batch), 0) + 1
+                try:
+                    decisions = await self._call(partial(decide_batch, self._policy, observations))
+                except BaseException as error:
+                    for _, future in batch:
+                        future.set_exception(error)
+                    raise
+                for (_, future), decision in zip(batch, decisions, strict=True):
+                    future.set_result(decision)
+        finally:
+            self._serving = None  # also after a failure: the next call starts serving again
 
     async def _call(self, function: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
