@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from evalkit.aggregate.proportions import Bounds, Estimate
+from evalkit.aggregate.spread import Spread
+from evalkit.aggregate.tasks_like_these import TaskSample
 from evalkit.aggregate.timing import Timing
 from evalkit.core.trial import Split
 from evalkit.protocol.labels import Label
@@ -79,7 +81,11 @@ class ConfigScore:
     pooled: Estimate | None
     """Micro average: all trials of all tasks together. Only if no trial is missing."""
     standard_error: float | None
-    """Stratified, of ``score`` or ``partial_mean``."""
+    """Stratified, of ``score`` or ``partial_mean``: these tasks."""
+    tasks_like_these: TaskSample | None
+    """The same mean with the interval for tasks like these; only if no trial is missing and there are tasks enough."""
+    repeat_spread: Spread | None
+    """Spread of the mean over the repeats; only if no trial is missing, and there are repeats that don't all agree."""
 
     @property
     def mean(self) -> Estimate | None:
@@ -99,6 +105,14 @@ class AverageScore:
     """Only if neither misses a trial, and one is partial. Not a score."""
     bounds: Bounds | None
     """Only if one is incomplete."""
+    standard_error: float | None
+    """Of ``score`` or ``partial_mean``, with the covariance: these tasks."""
+    covariance: float | None
+    """Of the two means, from the scenes that both configurations met."""
+    shared_scenes: int
+    """Task, seed and repeat met under both configurations."""
+    tasks_like_these: TaskSample | None
+    """The same mean with the interval for tasks like these, both configurations of a task drawn together."""
 
     @property
     def mean(self) -> Estimate | None:

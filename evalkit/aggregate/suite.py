@@ -26,19 +26,22 @@ class Stratum:
     """Planned trials that weren't scored."""
 
 
-def mean_estimate(strata: Sequence[Stratum], *, repeats: int = 1, level: float = LEVEL) -> Estimate | None:
+def mean_estimate(
+    strata: Sequence[Stratum], *, repeats: int = 1, level: float = LEVEL, added_variance: float = 0.0
+) -> Estimate | None:
     """Mean of the strata's rates, or None if there are no strata or one of them has no trials.
 
     Args:
         strata: trials by task (and configuration); all weigh the same whatever their number of trials.
         repeats: trials made of each scene, see ``evalkit.aggregate.proportions.estimate``.
         level: confidence level.
+        added_variance: of the mean, beside that of independent strata: from covariances, so it may be negative.
     """
     if not strata or any(stratum.trials == 0 for stratum in strata):
         return None
     rates = [Fraction(stratum.successes, stratum.trials) for stratum in strata]
     value = sum(rates, Fraction(0)) / len(rates)
-    size = _effective_size(strata) / repeats
+    size = _effective_size(strata, added_variance) / repeats
     low, high = wilson(float(value) * size, size, level)
     return Estimate(
         value=float(value),
@@ -51,11 +54,11 @@ def mean_estimate(strata: Sequence[Stratum], *, repeats: int = 1, level: float =
     )
 
 
-def standard_error(strata: Sequence[Stratum], *, repeats: int = 1) -> float | None:
+def standard_error(strata: Sequence[Stratum], *, repeats: int = 1, added_variance: float = 0.0) -> float | None:
     """Stratified standard error of ``mean_estimate``'s value; never 0."""
     if not strata or any(stratum.trials == 0 for stratum in strata):
         return None
-    return math.sqrt(_variance(strata) * repeats)
+    return math.sqrt((_variance(strata) + added_variance) * repeats)
 
 
 def pooled(strata: Sequence[Stratum]) -> tuple[int, int]:
@@ -88,7 +91,7 @@ def _variance(strata: Sequence[Stratum]) -> float:
     return math.fsum(terms) / len(strata) ** 2
 
 
-def _effective_size(strata: Sequence[Stratum]) -> float:
+def _effective_size(strata: Sequence[Stratum], added_variance: float) -> float:
     """Number of trials of one task that would know its rate as well as the strata know their mean."""
     mean = math.fsum(_smoothed(stratum) for stratum in strata) / len(strata)
-    return mean * (1 - mean) / _variance(strata)
+    return mean * (1 - mean) / (_variance(strata) + added_variance)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from evalkit.aggregate.average import average_estimate
 from evalkit.aggregate.eligibility import reasons_against
+from evalkit.aggregate.pairs import Pairs, pair_up
 from evalkit.aggregate.proportions import estimate
 from evalkit.aggregate.scores import AverageScore, ConfigScore, MissingTrial, Status, Summary, TaskScore
+from evalkit.aggregate.spread import repeat_spread
 from evalkit.aggregate.suite import Stratum, bounds, mean_estimate, pooled, standard_error
+from evalkit.aggregate.tasks_like_these import tasks_like_these
 from evalkit.aggregate.timing import timing
 from evalkit.core.errors import UserError
 from evalkit.core.hashing import digest
@@ -46,7 +50,7 @@ def summarise(run: Run) -> Summary:
         trials_per_task=info.trials_per_task,
         repeats=info.repeats,
         configs=configs,
-        average=_average(protocol, configs, info.repeats),
+        average=_average(protocol, configs, info.repeats, records),
         status=max((score.status for score in configs), key=_STATUSES.index, default="incomplete"),
         not_leaderboard=reasons_against(run, protocol, card, configs),
         errors=_errors(records.values()),
@@ -87,7 +91,20 @@ def _config_score(
         bounds=bounds(strata) if status == "incomplete" else None,
         pooled=estimate(successes, done, repeats=info.repeats) if mean else None,
         standard_error=standard_error(strata, repeats=info.repeats) if mean else None,
+        tasks_like_these=tasks_like_these([_rate(task) for task in tasks]) if mean else None,
+        repeat_spread=repeat_spread(_repeats(plan, protocol, records)) if mean and info.repeats > 1 else None,
     )
+
+
+def _repeats(
+    plan: Mapping[str, Sequence[TrialSpec]], protocol: Protocol, records: Mapping[str, TrialRecord]
+) -> dict[str, list[list[bool]]]:
+    """Task -> scenes -> outcomes of the repeats."""
+    tasks: dict[str, dict[int, list[bool]]] = {task: defaultdict(list) for task in plan}
+    for task, specs in plan.items():
+        for spec in sorted(specs, key=lambda spec: spec.repeat):
+            tasks[task][spec.seed].append(protocol.outcomes[records[spec.key].outcome] == "success")
+    return {task: list(scenes.values()) for task, scenes in tasks.items()}
 
 
 def _task_score(
@@ -133,7 +150,9 @@ def _status(tasks: Sequence[TaskScore], protocol: Protocol, repeats: int) -> Sta
     return "complete" if enough and len(tasks) == protocol.tasks else "partial"
 
 
-def _average(protocol: Protocol, configs: Sequence[ConfigScore], repeats: int) -> AverageScore | None:
+def _average(
+    protocol: Protocol, configs: Sequence[ConfigScore], repeats: int, records: Mapping[str, TrialRecord]
+) -> AverageScore | None:
     by_name = {score.config: score for score in configs}
     if any(config not in by_name for config in protocol.configs.values()):
         return None
@@ -144,13 +163,37 @@ def _average(protocol: Protocol, configs: Sequence[ConfigScore], repeats: int) -
     # The same tasks under each configuration, so the mean over all strata is the mean of the means.
     strata = [stratum for score in pair for stratum in _strata(score.tasks)]
     statuses = {score.status for score in pair}
-    mean = mean_estimate(strata, repeats=repeats) if "incomplete" not in statuses else None
+    pairs = _pairs(pair, protocol, records)
+    first, second = (_strata(score.tasks) for score in pair)
+    found = None if "incomplete" in statuses else average_estimate(first, second, pairs, repeats=repeats)
+    mean = found.estimate if found else None
+    rates = [(_rate(one) + _rate(other)) / 2 for one, other in zip(pair[0].tasks, pair[1].tasks, strict=True) if found]
     return AverageScore(
         name=name,
         score=mean if statuses == {"complete"} else None,
         partial_mean=mean if statuses != {"complete"} else None,
         bounds=bounds(strata) if "incomplete" in statuses else None,
+        standard_error=found.standard_error if found else None,
+        covariance=found.covariance if found else None,
+        shared_scenes=sum(shared.n for shared in pairs),
+        tasks_like_these=tasks_like_these(rates) if found else None,
     )
+
+
+def _pairs(pair: Sequence[ConfigScore], protocol: Protocol, records: Mapping[str, TrialRecord]) -> list[Pairs]:
+    """Outcomes of each task on the scenes that both configurations met."""
+    scenes: dict[tuple[str, str], dict[tuple[int, int], bool]] = defaultdict(dict)
+    for record in records.values():
+        counts_as = protocol.outcomes[record.outcome]
+        if counts_as != "missing":
+            spec = record.spec
+            scenes[spec.task, spec.config][spec.seed, spec.repeat] = counts_as == "success"
+    names = [score.config for score in pair]
+    return [pair_up(*(scenes[task.task, name] for name in names)) for task in pair[0].tasks]
+
+
+def _rate(task: TaskScore) -> float:
+    return task.successes / task.done
 
 
 def _strata(tasks: Iterable[TaskScore]) -> list[Stratum]:

@@ -1,4 +1,4 @@
-"""``evalkit export``: a run as CSV and JSON."""
+"""``evalkit export``: a run as tables and files for other programs."""
 
 from __future__ import annotations
 
@@ -23,21 +23,42 @@ def export_command(
         str | None, typer.Argument(help="A run's folder, or its name in results/runs. Default: the newest there.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write to. Default: the run's own.")] = None,
+    formats: Annotated[
+        str,
+        typer.Option("--format", help="What to write: some of csv,json,markdown,latex,parquet,official."),
+    ] = "csv,json",
+    name: Annotated[str, typer.Option(help="Name of the method on the official board (official).")] = "",
+    contributor: Annotated[str, typer.Option(help="Who made the numbers, for the official board (official).")] = "",
+    listed_at: Annotated[str | None, typer.Option(help="Date for the board as YY.MM.DD. Default: today.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON instead of the table.")] = False,
 ) -> None:
-    """Print a run's table and write summary.json, leaderboard.csv and leaderboard_tasks.csv.
+    """Print a run's table and write it as files: summary.json, leaderboard.csv, leaderboard_tasks.csv, or others.
+
+    The official board's entry is refused for anything that isn't a leaderboard result, and then nothing is written.
 
     Exit code 0: every planned trial is scored; 1: trials are missing (the files say which).
 
-    Example: evalkit export results/runs/20260102-house-0123abcd --out tables
+    Example: evalkit export results/runs/20260102-house-0123abcd --format csv,markdown,parquet --out tables
     """
     from evalkit.aggregate.summary import summarise
-    from evalkit.report.export import to_json, write_exports
+    from evalkit.report.export import to_json
+    from evalkit.report.formats import OFFICIAL, parse_formats, write_entry, write_formats
     from evalkit.store.run import open_run
 
+    wanted = parse_formats(formats)
     found = open_run(find_run(run))
     summary = summarise(found)
-    paths = write_exports(found, summary, out)
+    entry = None
+    if OFFICIAL in wanted:
+        from datetime import UTC, datetime
+
+        from evalkit.report.official import official_entry
+
+        date = listed_at or datetime.now(UTC).strftime("%y.%m.%d")
+        entry = official_entry(summary, name=name, contributor=contributor, listed_at=date)
+    paths = write_formats(found, summary, [form for form in wanted if form != OFFICIAL], out)
+    if entry:
+        paths += (write_entry(entry, out or found.folder),)
     if as_json:
         print(json.dumps(to_json(summary), indent=1))
     else:

@@ -19,11 +19,14 @@ from evalkit import __version__
 from evalkit.core.errors import EvalkitError, UserError
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "Evaluate": ("run", "status", "export", "tasks", "seeds"),
+    "Evaluate": ("run", "status", "export", "report", "import", "tasks", "seeds"),
+    "Interpret": ("compare", "published", "protocol", "provenance"),
     "Train": ("collect", "data", "train"),
     "Set up": ("doctor", "robotwin", "standin"),
 }
-"""Panel of the help page → modules in ``evalkit.cli``, each with ``register(app)``."""
+"""Panel of the help page → commands. Each is a module of ``evalkit.cli`` with ``register(app)``."""
+_MODULES = {"import": "import_results"}
+"""Commands whose module has another name: Python keywords."""
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_RESUMABLE = 1, 2, 75
 
 
@@ -51,7 +54,7 @@ def make_app() -> typer.Typer:
     for panel, modules in COMMANDS.items():
         for module in modules:
             known = len(app.registered_commands), len(app.registered_groups)
-            importlib.import_module(f"evalkit.cli.{module}").register(app)
+            importlib.import_module(f"evalkit.cli.{_MODULES.get(module, module)}").register(app)
             for command in app.registered_commands[known[0] :]:
                 command.rich_help_panel = panel
             for group in app.registered_groups[known[1] :]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-Bundle = Literal["task_configs", "policies", "checkpoints"]
+Bundle = Literal["task_configs", "policies", "checkpoints", "published"]
+_IN_CHECKOUT = {"published": "results/published"}
 
 
 def checkout() -> Path | None:
@@ -19,7 +20,7 @@ def checkout() -> Path | None:
 def bundled(name: Bundle) -> Path:
     """A folder that travels with evalkit: beside the package in a checkout, inside it in a wheel."""
     root = checkout()
-    return (root or _PACKAGE / "_bundled") / name
+    return root / _IN_CHECKOUT.get(name, name) if root else _PACKAGE / "_bundled" / name
 
 
 def home() -> Path:

@@ -30,7 +30,7 @@ _BY_LIMIT: dict[int, str] = {
 STEP_LIMITS: Mapping[str, int] = MappingProxyType(
     dict(sorted((task, limit) for limit, names in _BY_LIMIT.items() for task in names.split()))
 )
-"""Task name → step limit, in the leaderboard's (alphabetical) task order."""
+"""Task name → step limit, in alphabetical order (the official board lists them in an order of its own)."""
 
 TASKS: tuple[str, ...] = tuple(STEP_LIMITS)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evalkit.protocol.modes import CLEAN, RANDOMIZED
+from evalkit.provenance.ancestry import ancestry
 from evalkit.provenance.card import CARD_FILE, TrainingCard
+
+__all__ = ["PRIVILEGED", "Label", "ancestry", "label"]
 
 PRIVILEGED = "privileged"
 _TARGETS = {CLEAN: "c", RANDOMIZED: "r"}
@@ -68,28 +70,3 @@ def _training_data(card: TrainingCard | None) -> tuple[set[str], tuple[str, ...]
             else:
                 gaps.append(f"{who} was trained on {source.task} data of unknown configuration {source.config!r}")
     return seen, tuple(dict.fromkeys(gaps))
-
-
-def ancestry(card: TrainingCard) -> Iterator[tuple[str, TrainingCard | str]]:
-    """The checkpoint and the checkpoints its weights came from, nearest first.
-
-    Yields:
-        Who it is, and its card; or, last, a text that says why the line breaks off.
-    """
-    who = "the checkpoint"
-    while True:
-        yield who, card
-        parent = card.parent
-        if parent is None:
-            if card.initial_weights != "random":
-                yield who, f"{who} started from {card.initial_weights}, whose training data is unknown"
-            return
-        who = f"its ancestor {parent.path}"
-        if parent.card is None:
-            yield who, f"{who} has no {CARD_FILE}: its training data is unknown"
-            return
-        try:
-            card = TrainingCard.from_json(parent.card)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            yield who, f"the training card of {who} can't be read ({type(error).__name__}: {error})"
-            return

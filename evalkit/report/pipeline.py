@@ -45,7 +45,7 @@ def pipeline_panel(summary: Summary) -> Panel:
         known = "unknown" if policy.checkpoint else "none recorded"
         add_fact(grid, "training", f"{known}: no {CARD_FILE}", style="yellow")
     else:
-        for name, value in _training_rows(summary.card):
+        for name, value in training_facts(summary.card):
             add_fact(grid, name, value)
     return Panel(grid, title="Training pipeline", title_align="left", box=box.ROUNDED, border_style="cyan")
 
@@ -63,7 +63,8 @@ def add_fact(grid: Table, name: str, value: str, style: str = "") -> None:
     grid.add_row(Text(name), Text(value, style=style))
 
 
-def _training_rows(card: TrainingCard) -> list[tuple[str, str]]:
+def training_facts(card: TrainingCard) -> list[tuple[str, str]]:
+    """Demonstrations, initial weights, recipe, cost and code of a checkpoint, as names and values."""
     rows = [("demonstrations", "\n".join(demonstrations(card)) or "none listed"), ("tasks", _tasks(card))]
     start = card.initial_weights
     if card.parent:

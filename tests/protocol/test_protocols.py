@@ -43,18 +43,38 @@ def test_unknown_protocol() -> None:
         load_protocol("leaderbord")
 
 
+def test_protocols_of_others_are_not_scored_under() -> None:
+    with pytest.raises(UserError, match="protocol x-vla describes scores of others; evalkit scores under leaderboard"):
+        load_protocol("x-vla")
+    assert known_protocols() == ("leaderboard",)
+
+
 @pytest.mark.parametrize(
     ("change", "what"),
     [
         (lambda values: values.pop("success"), "key success is missing"),
         (lambda values: values.update(sucess=1), "unknown key in .*'sucess': did you mean success"),
-        (lambda values: values.update(success="last_instant"), "'any_instant' is the only rule"),
-        (lambda values: values.update(score="micro"), "'macro_mean' is the only rule"),
+        (lambda values: values.update(success="last_instant"), "unknown success in .*'last_instant'"),
+        (lambda values: values.update(step_limits=300), "'official' is the only rule"),
+        (lambda values: values.update(accepted_seeds="unfiltered"), "'expert_in_order' is the only rule"),
+        (lambda values: values.update(denominator="completed_trials"), "'planned_trials' is the only rule"),
         (lambda values: values.update(tasks=51), "tasks is 51; it must be a whole number from 1 to 50"),
-        (lambda values: values["outcomes"].pop("sim_error"), r"key outcomes\.sim_error is missing"),
-        (lambda values: values["outcomes"].update(failure="zero"), "unknown meaning of outcome failure"),
-        (lambda values: values["configs"].update(c2c="demo_clen"), "unknown task configuration in .*'demo_clen'"),
-        (lambda values: values.update(training=[]), "training must be a mapping"),
+        (
+            lambda values: values.update(tasks="per_run"),
+            "tasks is 'per_run'; to score under it",
+        ),
+        (lambda values: values.update(first_seed=100_000), r"must be like 100000 \* \(1 \+ s\)"),
+        (
+            lambda values: values.update(instruction_split="unseen"),
+            "the configuration says otherwise",
+        ),
+        (lambda values: values.pop("scoring"), "key scoring is missing"),
+        (lambda values: values["scoring"].pop("labels"), r"key scoring\.labels is missing"),
+        (lambda values: values["scoring"]["outcomes"].pop("sim_error"), r"key scoring\.outcomes\.sim_error is missing"),
+        (lambda values: values["scoring"]["outcomes"].update(failure="zero"), "unknown meaning of outcome failure"),
+        (lambda values: values["scoring"]["labels"].pop("c2r"), "it must name demo_clean and demo_randomized in order"),
+        (lambda values: values.update(training="unknown"), "training is 'unknown'; evalkit scores under one"),
+        (lambda values: values.update(training="demo_clean_50x50+demo_randomized_500x50"), "scores under one config"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path: Path, change: Callable[[dict[str, Any]], Any], what: str) -> None:

@@ -1,0 +1,219 @@
+"""A run or a published table as one side of a comparison."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from evalkit.aggregate.proportions import Bounds, Estimate
+from evalkit.aggregate.published import CONFIGS, PublishedTable, training_text
+from evalkit.aggregate.suite import Stratum, mean_estimate
+from evalkit.aggregate.summary import summarise
+from evalkit.core.tasks import STEP_LIMITS, TASKS
+from evalkit.core.trial import BackendFingerprint, TrialSpec
+from evalkit.protocol.comparability import FIELDS, UNKNOWN, Fact, Terms
+from evalkit.protocol.config import known_configs, load_config
+from evalkit.protocol.protocols import load_protocol
+from evalkit.protocol.sheets import ProtocolSheet, load_sheet
+from evalkit.protocol.training_set import training_of_card
+from evalkit.store.info import PolicyInfo
+from evalkit.store.run import Run
+
+Scene = tuple[int, str, int]
+"""Seed, instruction and step limit: equal in two runs of one world, they name the same trial for another policy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigSide:
+    """One side under one configuration."""
+
+    label: str
+    why_label: str
+    terms: Terms
+    tasks: Mapping[str, Stratum]
+    """Task -> trials; of the first repeat if there are several. Empty if only a mean is published."""
+    scenes: Mapping[str, Mapping[Scene, bool]] | None
+    """Task -> scene -> success; None for published tables."""
+    mean: Estimate | None
+    """Mean over the side's own tasks; None if a trial is missing or the number of trials isn't known."""
+    bounds: Bounds | None
+    """What a run's mean can still become, while trials are missing."""
+    stated: float | None
+    """Mean that a source prints without rates of tasks; a fraction."""
+    n_tasks: int
+    settings_digest: str
+    """Of the task configuration; empty for published tables."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A run or a published table."""
+
+    name: str
+    kind: Literal["run", "published"]
+    about: str
+    """One line: the checkpoint, or the source."""
+    protocol: str
+    configs: Mapping[str, ConfigSide]
+    policy: str
+    """Names the policy: weights and how they are used, or a table's model. Equal on two sides: a reproduction."""
+    average: Estimate | None
+    """Mean of both configurations' means; None unless both have a mean."""
+    facts: Mapping[str, str]
+    """Facts of a run's world beyond the terms: what decides a scene and what may sway a policy."""
+    physics: str
+    """Digest of what decides a scene; empty for published tables."""
+
+
+def run_side(run: Run, name: str | None = None) -> Side:
+    """A run, finished or not, as a side.
+
+    Raises:
+        UserError: the run can't be summarised (see ``evalkit.aggregate.summary``).
+    """
+    summary = summarise(run)
+    info, card = run.info, summary.card
+    outcomes = load_protocol(info.protocol).outcomes
+    scenes: dict[str, dict[str, dict[Scene, bool]]] = defaultdict(lambda: defaultdict(dict))
+    for record in run.records().values():
+        counts_as, spec = outcomes[record.outcome], record.spec
+        if spec.repeat == 0 and counts_as != "missing":
+            scene = (spec.seed, spec.instruction, spec.horizon_steps)
+            scenes[spec.config][spec.task][scene] = counts_as == "success"
+    planned: dict[str, dict[str, list[TrialSpec]]] = defaultdict(lambda: defaultdict(list))
+    for spec in run.plan:
+        if spec.repeat == 0:
+            planned[spec.config][spec.task].append(spec)
+    configs = {}
+    for score in summary.configs:
+        found = scenes[score.config]
+        tasks = {
+            task: Stratum(sum(found[task].values()), len(found[task]), len(specs) - len(found[task]))
+            for task, specs in planned[score.config].items()
+        }
+        configs[score.config] = ConfigSide(
+            label=score.label.text,
+            why_label="; ".join(score.label.reasons),
+            terms=_run_terms(run, score.config, training_of_card(card), planned[score.config]),
+            tasks=tasks,
+            scenes={task: dict(found[task]) for task in tasks},
+            mean=score.mean,
+            bounds=score.bounds,
+            stated=None,
+            n_tasks=len(tasks),
+            settings_digest=score.digest,
+        )
+    policy = info.policy
+    return Side(
+        name=name or run.folder.name,
+        kind="run",
+        about=_about(policy),
+        protocol=info.protocol,
+        configs=configs,
+        policy=f"{policy.checkpoint_digest or policy.digest} {policy.execute_steps} {policy.action_type}",
+        average=summary.average.mean if summary.average else None,
+        facts=_world(run) | {"policy device": policy.device},
+        physics=BackendFingerprint(**info.backend).physics_digest,
+    )
+
+
+def published_side(table: PublishedTable) -> Side:
+    """A published table as a side."""
+    sheet = load_sheet(table.protocol) if table.protocol else None
+    configs = {}
+    for config in CONFIGS:
+        tasks = table.strata(config)
+        printed = table.stated_mean(config)
+        if not tasks and printed is None:
+            continue
+        partial = bool(tasks) and len(tasks) < len(TASKS) and printed is not None
+        configs[config] = ConfigSide(
+            label=table.label(config),
+            why_label=f"trained on {training_text(table.training)}",
+            terms=_published_terms(table, sheet, config, len(TASKS) if partial or not tasks else len(tasks)),
+            tasks=tasks,
+            scenes=None,
+            mean=mean_estimate(list(tasks.values())) if tasks and not partial else None,
+            bounds=None,
+            stated=float(printed.percent) / 100 if printed else None,
+            n_tasks=len(TASKS) if partial or not tasks else len(tasks),
+            settings_digest="",
+        )
+    return Side(
+        name=table.name,
+        kind="published",
+        about=table.source,
+        protocol=table.protocol or "",
+        configs=configs,
+        policy=table.key,
+        average=_average(configs),
+        facts={},
+        physics="",
+    )
+
+
+def _about(policy: PolicyInfo) -> str:
+    if policy.checkpoint is None:
+        return f"policy {policy.adapter}, no checkpoint"
+    path = "/".join(Path(policy.checkpoint).parts[-2:])
+    digest = f", sha256 {policy.checkpoint_digest[:12]}" if policy.checkpoint_digest else ""
+    return f"policy {policy.adapter}, checkpoint {path}{digest}"
+
+
+def _average(configs: Mapping[str, ConfigSide]) -> Estimate | None:
+    if any(config not in configs or configs[config].mean is None for config in CONFIGS):
+        return None
+    tasks = [configs[config].tasks for config in CONFIGS]
+    same = tasks[0].keys() == tasks[1].keys()
+    return mean_estimate([stratum for of_config in tasks for stratum in of_config.values()]) if same else None
+
+
+def _run_terms(run: Run, config: str, training: str, planned: Mapping[str, list[TrialSpec]]) -> Terms:
+    info = run.info
+    sheet = load_sheet(info.protocol)
+    limits = {spec.horizon_steps == STEP_LIMITS.get(spec.task) for specs in planned.values() for spec in specs}
+    changes: dict[str, Fact] = {
+        "training": training,
+        "tasks": str(len(planned)),
+        "embodiment": _embodiment(config),
+        "assets": _text(info.backend.get("assets")),
+        "task_code": _text(info.backend.get("code")),
+        "renderer": _text(info.backend.get("renderer")),
+        "action_type": info.policy.action_type,
+        "trials_per_task": str(info.trials_per_task),
+        "instruction_split": info.configs[config].split,
+    }
+    if limits != {True}:
+        changes["step_limits"] = "other"
+    known = config if config in sheet.configs else sheet.configs[0]
+    return replace(sheet.terms(known, **changes), config=config)
+
+
+def _published_terms(table: PublishedTable, sheet: ProtocolSheet | None, config: str, tasks: int) -> Terms:
+    trials = UNKNOWN if table.trials_per_task is None else str(table.trials_per_task)
+    changes: dict[str, Fact] = {"training": table.training, "tasks": str(tasks), "trials_per_task": trials}
+    if sheet is not None and config in sheet.configs:
+        return sheet.terms(config, **changes)
+    # Nobody publishes scores on generated assets but evalkit.
+    facts: dict[str, Fact] = dict.fromkeys(FIELDS, UNKNOWN)
+    facts |= {"config": config, "assets": "official", **changes}
+    return Terms(protocol="not stated", **facts)
+
+
+def _embodiment(config: str) -> str:
+    if config not in known_configs():
+        return UNKNOWN
+    names = load_config(config).settings["embodiment"]
+    return " ".join(map(str, names))
+
+
+def _world(run: Run) -> dict[str, str]:
+    backend = run.info.backend
+    return {name: _text(backend.get(name)) for name in ("backend", "assets_digest", "planner", "physics", "semantics")}
+
+
+def _text(value: object) -> str:
+    return UNKNOWN if value is None else str(value)
