@@ -69,9 +69,10 @@ def test_scripts_are_executable_and_parse(script):
     subprocess.run([shell, "-n", str(path)], check=True, timeout=30)
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in ("architecture", "policies", "training"))]
-)
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_commands_in_the_documentation_exist(page):
     text = (ROOT / page).read_text()
     targets = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -39,6 +39,12 @@ def test_bundled_folders_travel(names, folder):
     assert wanted - names == set()
 
 
+def test_published_scores_travel(names):
+    wanted = {f"evalkit/_bundled/published/{path.name}" for path in (ROOT / "results/published").iterdir()}
+    assert wanted
+    assert wanted <= names
+
+
 def test_data_files_of_packages_travel(names):
     assert {"evalkit/sim/robotwin/requirements.lock", "evalkit/py.typed"} <= names
 
