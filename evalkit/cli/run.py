@@ -201,10 +201,11 @@ def _report(run: Run, session: Session | None, options: RunOptions) -> int:
 
     from evalkit.aggregate.summary import summarise
     from evalkit.report.export import write_exports
+    from evalkit.report.html import write_page
     from evalkit.report.table import render
 
     summary = summarise(run)
-    paths = write_exports(run, summary)
+    paths = [*write_exports(run, summary), write_page(run)]
     errors = Console(stderr=True, highlight=False)
     if options.as_json:
         print(paths[0].read_text(), end="")
