@@ -77,12 +77,14 @@ def test_a_hanging_simulator_is_killed_by_its_actor(tmp_path, crew, seeds, monke
     world = FakeWorld(faults=(Fault(kind="hang", seed=100005, step=2),))
     run = open_run(tmp_path / "r", seeds(8), 8)
     started = time.monotonic()
-    trials(crew(2, fake_process(world, deadline_s=1e6), Queue50), run)
+    team = crew(2, fake_process(world, deadline_s=1e6), Queue50)
+    trials(team, run)
     assert time.monotonic() - started < 60
     outcomes = {record.spec.seed: record for record in run.records().values()}
     hung = outcomes.pop(100005)
     assert (hung.outcome, hung.error.kind, hung.attempts) == (Outcome.SIM_ERROR, "hang", 3)
     assert {record.outcome for record in outcomes.values()} == {Outcome.SUCCESS}
+    team.close()  # the simulators that wait idle belong to the crew: what must be gone is the hung one
     assert no_fake_workers()
 
 
