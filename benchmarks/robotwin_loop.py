@@ -1,214 +1,141 @@
-"""RoboTwin's way of evaluating, step by step, for comparison with evalkit. Runs inside RoboTwin's interpreter.
+"""RoboTwin's own loop against evalkit, in one run, on the same scenes with the same actions.
 
-One environment object for the whole run; for each candidate seed the scene, the expert's check and the scene again;
-then the policy, with an observation of all cameras before each chunk and after each action, and a render update at
-each physics step. Nothing of evalkit's worker takes part but the shims without which the task code doesn't start
-on this machine or not twice alike (missing packages, renderer, planner, step counter, order of files, one broken task).
+The loop (``own_loop.py``) does what RoboTwin's ``script/eval_policy.py`` and its policy template do: one process a
+task, one task after another, the expert's check before each trial, an observation of four cameras after each action.
+evalkit is the whole of ``evalkit run``: seed lists, pool, records. Its first run has to find the seeds, with the
+expert's checks; its second one knows them. The policy plays back what the expert of the loop commanded, in chunks, and
+takes three cameras' pictures for each chunk. It costs nothing on either side, so the times are those of simulation.
 
-The policy plays back what the expert commanded, every ``stride``-th frame. On one of ``cut_every`` seeds it stops
-half-way and holds still until the step limit, so that both successes and failures are compared.
-
-    python robotwin_loop.py job.json > results.jsonl
+    python benchmarks/robotwin_loop.py --tasks click_bell,stack_blocks_two --trials 10
+    python benchmarks/robotwin_loop.py --tasks click_bell,stack_blocks_two --trials 4 --workers 1 --renderer rt
+    python benchmarks/robotwin_loop.py --tasks click_bell,stack_blocks_two --trials 4 --profile
 """
 
 from __future__ import annotations
 
-import hashlib
+import argparse
 import json
-import os
 import sys
-import time
+import tempfile
 from pathlib import Path
-from typing import Any, Dict, List
+from statistics import median
+from typing import Any
 
-WORKER = Path(__file__).resolve().parent.parent / "evalkit/sim/robotwin/worker"
-
-
-def main() -> None:
-    """Evaluate as the job says; one JSON line a candidate seed."""
-    with open(sys.argv[1], encoding="utf-8") as stream:
-        job: Dict[str, Any] = json.load(stream)
-    results = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    sys.path.insert(0, str(WORKER))
-    import shims
-    import source
-
-    code = source.Source(job["layout"], job["code_root"], job["assets_root"])
-    shims.stub_missing_modules()
-    shims.set_renderer(job["shader"], job["shadow_map_px"])
-    import sapien.render
-
-    keep = sapien.render.RenderSystem(sapien.Device(job["render_device"]))
-    if job["planner_path"]:
-        source.use_planner(code, source.standin_planner(job["planner_path"], job["planner_class"]))
-    shims.silence_step_counter(code.module("_base_task"))
-    shims.sort_file_lists()
-    if code.is_package:
-        shims.mend_place_fan()
-    Loop(job, code).run(lambda line: print(json.dumps(line), file=results, flush=True))
-    results.flush()
-    os._exit(0 if keep is not None else 1)
+from loop_runs import CHUNK_STEPS, accepted, child, run_evalkit, run_loop, write_policy
 
 
-class Loop:
-    """The evaluation of one task under one configuration."""
+def differences(trials: dict[tuple[str, int], dict[str, Any]], run: dict[str, Any]) -> list[str]:
+    """Trials whose verdict or end isn't the loop's."""
+    lines = []
+    for record in run["records"]:
+        spec = record["spec"]
+        theirs = trials.get((spec["task"], spec["seed"]))
+        mine = (record["outcome"] == "success", record["steps"], record["state_digest"])
+        if theirs is None or (theirs["success"], theirs["steps"], theirs["state_digest"]) != mine:
+            lines.append(f"{spec['task']} {spec['seed']}")
+    return lines
 
-    def __init__(self, job: Dict[str, Any], code: Any) -> None:
-        self.job, self.code = job, code
-        self.env: Any = code.task_class(job["task"])()
-        self.states: List[Any] = []
 
-    def run(self, report: Any) -> None:
-        """Until the wanted number of trials, or of candidate seeds, is reached."""
-        job, trials, seed = self.job, 0, self.job["first_seed"]
-        while trials < job["trials"] and seed < job["first_seed"] + job["candidates"]:
-            line = {"seed": seed, **self.candidate(seed, trials)}
-            trials += bool(line["accepted"])
-            report(line)
-            seed += 1
+def warm_trials(run: dict[str, Any]) -> dict[tuple[str, int], float]:
+    """Seconds of a run's trials by task and seed, without the first one of each worker, which pays for its start."""
+    found, begun = {}, set()
+    for record in sorted(run["records"], key=lambda record: str(record["started_at"])):
+        if record["worker"] in begun:
+            found[record["spec"]["task"], record["spec"]["seed"]] = float(record["timings"]["wall_s"])
+        begun.add(record["worker"])
+    return found
 
-    def candidate(self, seed: int, number: int) -> Dict[str, Any]:
-        """Expert check, then one trial if the seed is accepted."""
-        started = time.perf_counter()
-        try:
-            self.setup(seed, number)
-            self.states = []
-            self.env._take_picture, self.env.save_freq = self.remember, 15
-            self.env.play_once()
-            # the packaged runtime drops the scene when it closes, so the verdict comes first
-            good = bool(self.env.plan_success and self.env.check_success())
-            self.env.close_env()
-        except self.code.unstable_error():
-            self.env.close_env()
-            return {"accepted": False, "reason": "unstable", "expert_s": time.perf_counter() - started}
-        except Exception as error:
-            self.env.close_env()
-            reason = "error: {}".format(type(error).__name__)
-            return {"accepted": False, "reason": reason, "expert_s": time.perf_counter() - started}
-        if not good:
-            return {"accepted": False, "reason": "not solved", "expert_s": time.perf_counter() - started}
-        actions = self.script(self.states, seed)
-        checked = time.perf_counter()
-        self.setup(seed, number)
-        self.env.__dict__.pop("_take_picture", None)
-        line = self.trial(actions)
-        self.env.close_env()
-        line.update(accepted=True, expert_s=checked - started, trial_s=time.perf_counter() - checked)
-        return {**line, "actions": actions.tolist()}
 
-    def remember(self, *_args: Any, **_kwargs: Any) -> None:
-        """In the place of saving a picture: what is commanded now."""
-        import numpy as np
-
-        robot = self.env.robot
-        if self.job["action_type"] == "qpos":
-            self.states.append(np.array(robot.get_left_arm_jointState() + robot.get_right_arm_jointState()))
-            return
-        values: List[float] = []
-        for arm, gripper in (("left", robot.get_left_gripper_val()), ("right", robot.get_right_gripper_val())):
-            values += [*self.env.get_arm_pose(arm), gripper]
-        self.states.append(np.array(values))
-
-    def script(self, states: List[Any], seed: int) -> Any:
-        """(steps, dimension) actions to play back."""
-        import numpy as np
-
-        stride = self.job["stride"]
-        chosen = [*states[stride::stride], states[-1]]
-        if self.job["cut_every"] and seed % self.job["cut_every"] == 1:
-            chosen = chosen[: max(1, len(chosen) // 2)]
-        return np.stack(chosen)
-
-    def trial(self, actions: Any) -> Dict[str, Any]:
-        """The policy's part: chunks, and an observation after every action."""
-        import numpy as np
-
-        env, chunk_steps = self.env, self.job["chunk_steps"]
-        began = time.perf_counter()
-        observe_s = 0.0
-
-        def look() -> None:
-            nonlocal observe_s
-            start = time.perf_counter()
-            if self.job["observe"]:
-                env.get_obs()
-            observe_s += time.perf_counter() - start
-
-        while env.take_action_cnt < env.step_lim and not env.eval_success:
-            look()
-            first = env.take_action_cnt
-            for index in range(first, first + chunk_steps):
-                env.take_action(actions[min(index, len(actions) - 1)], action_type=self.job["action_type"])
-                if self.job["observe"]:
-                    look()
-                if env.eval_success or env.take_action_cnt >= env.step_lim:
-                    break
-        return {
-            "success": bool(env.eval_success),
-            "steps": int(env.take_action_cnt),
-            "state_digest": self.digest(),
-            "poses": {
-                "joints": [np.asarray(a.get_qpos(), float).tolist() for a in env.scene.get_all_articulations()],
-                "objects": [
-                    [*map(float, a.get_pose().p), *map(float, a.get_pose().q)] for a in env.scene.get_all_actors()
-                ],
-            },
-            "observe_s": observe_s,
-            "rollout_s": time.perf_counter() - began,
-        }
-
-    @staticmethod
-    def pose(actor: Any) -> List[float]:
-        """Position and quaternion, w first."""
-        pose = actor.get_pose()
-        return [*map(float, pose.p), *map(float, pose.q)]
-
-    def digest(self) -> str:
-        """16 hex digits over float32 joint positions and poses, in the order of creation."""
-        import numpy as np
-
-        digest = hashlib.sha256()
-        for articulation in self.env.scene.get_all_articulations():
-            digest.update(np.ascontiguousarray(articulation.get_qpos(), dtype=np.float32).tobytes())
-            if articulation not in (self.env.robot.left_entity, self.env.robot.right_entity):
-                root = articulation.get_root_pose()
-                digest.update(np.concatenate([root.p, root.q]).astype(np.float32).tobytes())
-        for actor in self.env.scene.get_all_actors():
-            pose = actor.get_pose()
-            digest.update(np.concatenate([pose.p, pose.q]).astype(np.float32).tobytes())
-        return digest.hexdigest()[:16]
-
-    def setup(self, seed: int, number: int) -> None:
-        """``setup_demo`` with the arguments the evaluation script assembles."""
-        self.env.setup_demo(now_ep_num=number, seed=seed, is_test=True, **self.arguments())
-
-    def arguments(self) -> Dict[str, Any]:
-        """The configuration file's content, with what the script adds to it."""
-        import yaml
-
-        args: Dict[str, Any] = json.loads(json.dumps(self.job["settings"]))
-        camera = self.code.config("_camera_config")[args["camera"]["head_camera_type"]]
-        folder = self.code.robot_folder(args["embodiment"][0])
-        args.update(
-            task_name=self.job["task"],
-            task_config=self.job["config"],
-            ckpt_setting="comparison",
-            eval_mode=True,
-            eval_video_log=False,
-            render_freq=0,
-            planner_backend="curobo",
-            left_robot_file=folder,
-            right_robot_file=folder,
-            dual_arm_embodied=True,
-            head_camera_h=camera["h"],
-            head_camera_w=camera["w"],
+def table(loops: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) -> str:
+    """Times and ratios, a line a run."""
+    trials = accepted(loops)
+    loop_wall_s = sum(loop["wall_s"] for loop in loops)
+    loop_start_s = sum(loop["startup_s"] for loop in loops)
+    loop_span_s = sum(line.get("trial_s", 0.0) + line["expert_s"] for loop in loops for line in loop["lines"])
+    whole = {key: line["expert_s"] + line["trial_s"] for key, line in trials.items()}
+    rows = [
+        f"{'':34}{'trials':>7}{'wall':>9}{'start-up':>9}{'the rest':>9}{'median':>9}{'median':>8}{'':4}{'ratio of':>10}"
+        f"{'ratio of':>10}",
+        f"{'':34}{'':>7}{'s':>9}{'s':>9}{'s':>9}{'s/trial':>9}{'ratio':>8}{'n':>4}{'the rest':>10}{'walls':>10}",
+        f"{'RoboTwin-style loop, 1 process':34}{len(trials):7}{loop_wall_s:9.1f}{loop_start_s:9.1f}{loop_span_s:9.1f}"
+        f"{median(whole.values()):9.2f}{'':8}{len(whole):4}",
+    ]
+    for name, run in runs.items():
+        pairs = [(whole[key], seconds) for key, seconds in warm_trials(run).items() if key in whole]
+        rest_s = run["rest_s"]
+        per_trial = f"{'':21}"
+        if name.endswith("second run") and pairs:
+            ratio = median(theirs / ours for theirs, ours in pairs)
+            per_trial = f"{median(ours for _, ours in pairs):9.2f}{ratio:7.1f}x{len(pairs):4}"
+        rows.append(
+            f"{'evalkit, ' + name:34}{len(run['records']):7}"
+            f"{run['wall_s']:9.1f}{run['wall_s'] - rest_s:9.1f}{rest_s:9.1f}"
+            f"{per_trial}{loop_span_s / rest_s:9.1f}x{loop_wall_s / run['wall_s']:9.1f}x"
         )
-        for arm in ("left", "right"):
-            with open(os.path.join(folder, "config.yml"), encoding="utf-8") as stream:
-                args[arm + "_embodiment_config"] = yaml.safe_load(stream)
-        return args
+    return "\n".join(rows)
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Run the loop once and evalkit twice for each number of workers; exit code 1 if a trial differs."""
+    tasks = options.tasks.split(",")
+    loops = [run_loop(task, options) for task in tasks]
+    trials = accepted(loops)
+    few = [task for task in tasks if sum(name == task for name, _ in trials) < options.trials]
+    if few:
+        raise SystemExit(f"too few accepted seeds of {few[0]} among {20 * options.trials} candidates")
+    runs: dict[str, dict[str, Any]] = {}
+    for workers in options.worker_counts:
+        with tempfile.TemporaryDirectory() as folder:
+            write_policy(Path(folder), trials)
+            first = run_evalkit(Path(folder), "first", workers, options)
+            second = run_evalkit(Path(folder), "second", workers, options)
+        second["rest_s"] = second["span_s"]
+        # What the first run needs until its workers stand is what the second one needs; then it looks for seeds.
+        first["rest_s"] = first["wall_s"] - (second["wall_s"] - second["span_s"])
+        runs[f"{workers} worker{'s'[: workers > 1]}, first run"] = first
+        runs[f"{workers} worker{'s'[: workers > 1]}, second run"] = second
+    wrong = {name: found for name, run in runs.items() if (found := differences(trials, run))}
+    print(f"{', '.join(tasks)}; {options.config}; renderer {options.renderer}; actions a chunk: {CHUNK_STEPS}")
+    print(table(loops, runs))
+    print("trial by trial the loop's verdicts, actions and poses, to the bit" if not wrong else f"DIFFERENT: {wrong}")
+    if options.out:
+        slim = {name: {**run, "records": [_slim(record) for record in run["records"]]} for name, run in runs.items()}
+        for loop in loops:
+            for line in loop["lines"]:
+                line.pop("actions", None), line.pop("poses", None)
+        options.out.write_text(json.dumps({"options": vars(options) | {"out": None}, "loop": loops, "evalkit": slim}))
+    return 1 if wrong else 0
+
+
+def _slim(record: dict[str, Any]) -> dict[str, Any]:
+    kept = ("outcome", "steps", "policy_calls", "timings", "started_at", "worker", "state_digest")
+    return {key: record[key] for key in kept}
+
+
+def main() -> int:
+    """Compare, or with ``--profile`` say where the time goes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default="click_bell,grab_roller,place_shoe,stack_blocks_two")
+    parser.add_argument("--config", default="demo_clean", choices=("demo_clean", "demo_randomized"))
+    parser.add_argument("--trials", type=int, default=10, help="accepted seeds a task")
+    parser.add_argument("--workers", default="1,2", help="numbers of workers, comma-separated")
+    parser.add_argument("--renderer", default="soft", choices=("soft", "rt", "default", "minimal"))
+    parser.add_argument(
+        "--cut-every", type=int, default=2, help="every so many scripts stop half-way, so that trials fail"
+    )
+    parser.add_argument("--profile", action="store_true", help="the loop and one worker of evalkit, phase by phase")
+    parser.add_argument("--out", type=Path, help="file for all single times, JSON")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.worker_counts = [int(number) for number in options.workers.split(",")]
+    if options.child:
+        return child(options)
+    if options.profile:
+        from loop_profile import profile
+
+        return profile(options)
+    return compare(options)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

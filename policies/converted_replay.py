@@ -72,6 +72,11 @@ class ConvertedReplayPolicy:
         encoded = self._conversion.encode(actions[steps], references).astype(np.float32)
         return self._conversion.decode(encoded.astype(np.float64), references)
 
+    def end(self, session: str, success: bool | None) -> None:
+        """Forget the episode's demonstration."""
+        self._demonstrations.pop(session, None)
+        self._first.pop(session, None)
+
     def close(self) -> None:
         """Forget all demonstrations."""
         self._demonstrations.clear()

@@ -71,6 +71,11 @@ class LingBotPolicy:
             self._plan(shown, observation.instruction)
         return self._profile.actions.decode(self._waiting.pop(0), references)
 
+    def end(self, session: str, success: bool | None) -> None:
+        """Forget the episode; the server has no such message and empties its cache at the next reset."""
+        if self._episodes.end(session):
+            self._first, self._start, self._chunk, self._waiting, self._seen = None, None, None, [], []
+
     def close(self) -> None:
         """End the connection."""
         self._channel.close()

@@ -16,7 +16,7 @@ from evalkit.policy.wire.openpi import OpenpiChannel
 
 NEEDS_CHECKPOINT = False
 _REQUIRED = ("url", "serves", "profile")
-_OPTIONAL = ("answers", "api_key", "connect_s", "call_s", "reconnect", "reset_message")
+_OPTIONAL = ("answers", "api_key", "connect_s", "call_s", "reconnect", "reset_message", "end_message")
 
 
 def load(checkpoint: Path | None, *, device: str, settings: PolicySettings | None = None) -> ConvertedPolicy:
@@ -35,6 +35,7 @@ def load(checkpoint: Path | None, *, device: str, settings: PolicySettings | Non
         api_key=options.get("api_key"),
         reconnect=bool(options.get("reconnect", False)),
         reset_message=options.get("reset_message"),
+        end_message=options.get("end_message"),
     )
     profile = _profile(settings)
     channel.open()

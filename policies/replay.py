@@ -61,6 +61,10 @@ class ReplayPolicy:
         chunk: ActionChunk = actions[steps]
         return chunk
 
+    def end(self, session: str, success: bool | None) -> None:
+        """Forget the episode's demonstration."""
+        self._demonstrations.pop(session, None)
+
     def close(self) -> None:
         """Forget all demonstrations."""
         self._demonstrations.clear()

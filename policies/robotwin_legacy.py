@@ -52,6 +52,10 @@ class LegacyPolicy:
         chunk: ActionChunk = np.asarray(self._channel.infer(observation.session, values)["actions"], np.float64)
         return chunk
 
+    def end(self, session: str, success: bool | None) -> None:
+        """Forget the episode; RoboTwin's loop tells a folder nothing at its end."""
+        self._episodes.end(session)
+
     def close(self) -> None:
         """End the process."""
         self._channel.close()

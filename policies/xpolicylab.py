@@ -47,6 +47,11 @@ class XPolicyLabPolicy:
         answer = self._link.infer(observation_message(observation, self._state_dtype))
         return read_actions(answer, self.spec.action_type, observation)[: self.spec.chunk_steps]
 
+    def end(self, session: str, success: bool | None) -> None:
+        """``trial_end``: the server's ``on_trial_end``."""
+        if self._episodes.end(session):
+            self._link.end(success)
+
     def close(self) -> None:
         """End the connection."""
         self._link.close()
@@ -81,7 +86,11 @@ def spec(settings: PolicySettings) -> PolicySpec:
     if settings.options.get("state_dtype", "float32") not in ("float32", "float64"):
         raise UserError(f"state_dtype is {settings.options['state_dtype']!r}: use float32 (RoboTwin's) or float64")
     robot = {"needs_instruction": True, "stateful": True, "one_at_a_time": True, **settings.options["robot"]}
-    return read_robot(robot, settings.name, f"policy {settings.name}")
+    declared = read_robot(robot, settings.name, f"policy {settings.name}")
+    if declared.history_steps > 1:
+        what = "an XPolicyLab server is sent one observation a decision"
+        raise UserError(f"policy {settings.name}: history_steps is {declared.history_steps}, but {what}: leave it out")
+    return declared
 
 
 def identity(settings: PolicySettings) -> Mapping[str, Any]:

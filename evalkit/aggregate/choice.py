@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Literal
 
 from evalkit.aggregate.anytime import Decision, decide_with_gaps
+from evalkit.aggregate.scenes import scenes_in_turn
 from evalkit.core.errors import UserError
 from evalkit.core.record import TrialRecord
 from evalkit.core.trial import TrialSpec
@@ -22,7 +22,6 @@ from evalkit.store.info import RunInfo
 from evalkit.store.run import Run
 
 State = Literal["decided", "budget used up", "going on"]
-Scene = tuple[str, str, str, str, int, str, int, int]
 
 
 @dataclass(frozen=True)
@@ -78,23 +77,13 @@ def scene_pairs(first: Sequence[TrialSpec], second: Sequence[TrialSpec]) -> tupl
     Raises:
         UserError: they don't meet the same scenes.
     """
-    theirs = {_scene(spec): spec for spec in second}
-    groups: dict[tuple[str, str], list[ScenePair]] = {}
-    for spec in first:
-        partner = theirs.pop(_scene(spec), None)
-        if partner is None:
-            raise UserError(f"{spec.task} {spec.config} seed {spec.seed} is in one of the two runs alone: no pair")
-        groups.setdefault((spec.task, spec.config), []).append(ScenePair(spec, partner))
-    if theirs:
-        spec = next(iter(theirs.values()))
-        raise UserError(f"{spec.task} {spec.config} seed {spec.seed} is in one of the two runs alone: no pair")
-    return tuple(pair for turn in zip_longest(*groups.values()) for pair in turn if pair is not None)
+    return tuple(ScenePair(*pair) for pair in scenes_in_turn([first, second]))
 
 
 def outcomes_of(protocol: str, records: Iterable[TrialRecord]) -> dict[str, bool | None]:
     """Key -> success, of trials that ended; None for one that counts as missing."""
     counts_as = load_protocol(protocol).outcomes
-    meaning = {"success": True, "failure": False, "missing": None}
+    meaning = {"success": True, "failure": False, "missing": None, "dropped": None}
     return {record.key: meaning[counts_as[record.outcome]] for record in records}
 
 
@@ -169,18 +158,4 @@ def _counts(outcomes: Sequence[tuple[bool, bool] | None]) -> Counts:
         second_only=found[False, True],
         neither=found[False, False],
         missing=found[None],
-    )
-
-
-def _scene(spec: TrialSpec) -> Scene:
-    """What both policies must share for their trials to be a pair."""
-    return (
-        spec.backend,
-        spec.task,
-        spec.config,
-        spec.config_digest,
-        spec.seed,
-        spec.instruction,
-        spec.horizon_steps,
-        spec.repeat,
     )

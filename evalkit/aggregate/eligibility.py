@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from evalkit.aggregate.choice import stopping_line
 from evalkit.aggregate.scores import ConfigScore
+from evalkit.aggregate.terms import against_the_board
 from evalkit.aggregate.world import OWN_PLANNER, is_ray_traced
 from evalkit.core.tasks import STEP_LIMITS
 from evalkit.protocol.labels import ancestry
@@ -21,11 +22,20 @@ def reasons_against(
     stopping = stopping_line(run.info, all_done=not run.remaining()) if run.info.stopping else ""
     reasons = [
         *([stopping] if stopping else []),
+        *_against_protocol(run, protocol, card),
         *_against_world(run, protocol),
         *_against_coverage(run, protocol, configs),
         *_against_training(run, protocol, card, configs),
     ]
     return tuple(dict.fromkeys(reasons))
+
+
+def _against_protocol(run: Run, protocol: Protocol, card: TrainingCard | None) -> Iterator[str]:
+    if not protocol.is_leaderboard:
+        yield f"it was measured under protocol {protocol.name}"
+        yield from against_the_board(run, card)
+    if run.info.bug_compatible:
+        yield "it is a --bug-compatible run: its scenes depend on what the process did before"
 
 
 def _against_world(run: Run, protocol: Protocol) -> Iterator[str]:
@@ -52,7 +62,7 @@ def _against_world(run: Run, protocol: Protocol) -> Iterator[str]:
     if run.info.repeats != 1:
         yield f"{run.info.repeats} trials of each scene; the protocol has 1"
     limits = {(spec.task, spec.horizon_steps) for spec in run.plan}
-    for task, limit in sorted(limits):
+    for task, limit in sorted(limits) if protocol.is_leaderboard else ():
         if STEP_LIMITS.get(task) != limit:
             yield f"the step limit of {task} is {limit}; the protocol has {STEP_LIMITS.get(task)}"
 
@@ -62,9 +72,9 @@ def _against_coverage(run: Run, protocol: Protocol, configs: Sequence[ConfigScor
     for config in protocol.configs.values():
         if config not in names:
             yield f"{config} was not run"
-    if len(run.info.tasks) != protocol.tasks:
+    if protocol.tasks not in (None, len(run.info.tasks)):
         yield f"{len(run.info.tasks)} of {protocol.tasks} tasks"
-    wanted = protocol.trials_per_task
+    wanted = protocol.trials_per_task or run.info.trials_per_task
     wrong = sorted({task.planned for score in configs for task in score.tasks} - {wanted * run.info.repeats})
     if wrong:
         yield f"{' or '.join(map(str, wrong))} trials per task; the protocol has {wanted}"
@@ -77,13 +87,16 @@ def _against_coverage(run: Run, protocol: Protocol, configs: Sequence[ConfigScor
 def _against_training(
     run: Run, protocol: Protocol, card: TrainingCard | None, configs: Sequence[ConfigScore]
 ) -> Iterator[str]:
-    expected = {config: label for label, config in protocol.configs.items()}
+    expected = {config: label for label, config in protocol.configs.items()} if protocol.is_leaderboard else {}
     for score in configs:
         if score.config in expected and score.label.text != expected[score.config]:
             yield f"the training data gives {score.label.text}, not {expected[score.config]}"
     if card is None:
         return
+    yield from _scene_overlap(run, card)
     rule = protocol.training
+    if rule is None:
+        return
     episodes: dict[str, int] = {}
     for source in card.data:
         episodes[source.task] = episodes.get(source.task, 0) + source.episodes
@@ -96,7 +109,6 @@ def _against_training(
             f"trained on {held} demonstrations of each of {len(episodes)} tasks; the protocol has "
             f"{rule.episodes_per_task} of each of {rule.tasks}"
         )
-    yield from _scene_overlap(run, card)
 
 
 def _scene_overlap(run: Run, card: TrainingCard) -> Iterator[str]:

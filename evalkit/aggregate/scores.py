@@ -44,6 +44,8 @@ class TaskScore:
     failures: int
     """Trials that count as failures, policy errors included."""
     policy_errors: int
+    dropped: int
+    """Trials in neither number: under some protocols, those that ended in an exception."""
     missing: tuple[MissingTrial, ...]
     step_limit: int
     seeds_digest: str
@@ -70,6 +72,7 @@ class ConfigScore:
     done: int
     successes: int
     policy_errors: int
+    dropped: int
     n_missing: int
     unequal_trials: bool
     """Whether tasks differ in their number of planned trials: the macro and micro averages then differ too."""
@@ -140,6 +143,12 @@ class Summary:
     """None unless both of the protocol's configurations were run; None in a stopped run."""
     status: Status
     """The worst of the configurations' statuses."""
+    under: str
+    """What else than the leaderboard's protocol the scores are measured under, e.g. ``"x-vla"``; else empty."""
+    rules: Mapping[str, str]
+    """Under another protocol: its fields that were carried out -> what was done."""
+    not_reproduced: tuple[str, ...]
+    """Under another protocol: its fields that aren't as it has them, one line each."""
     not_leaderboard: tuple[str, ...]
     """Why this isn't a leaderboard number, one line each; empty if it may stand on one."""
     stopping: str

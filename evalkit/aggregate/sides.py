@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,14 +12,12 @@ from evalkit.aggregate.proportions import Bounds, Estimate
 from evalkit.aggregate.published import CONFIGS, PublishedTable, training_text
 from evalkit.aggregate.suite import Stratum, mean_estimate
 from evalkit.aggregate.summary import summarise
-from evalkit.aggregate.world import renderer_word
-from evalkit.core.tasks import STEP_LIMITS, TASKS
+from evalkit.aggregate.terms import run_terms, text_of
+from evalkit.core.tasks import TASKS
 from evalkit.core.trial import BackendFingerprint, TrialSpec
 from evalkit.protocol.comparability import FIELDS, UNKNOWN, Fact, Terms
-from evalkit.protocol.config import known_configs, load_config
 from evalkit.protocol.protocols import load_protocol
 from evalkit.protocol.sheets import ProtocolSheet, load_sheet
-from evalkit.protocol.training_set import training_of_card
 from evalkit.store.info import PolicyInfo
 from evalkit.store.run import Run
 
@@ -82,12 +80,15 @@ def run_side(run: Run, name: str | None = None) -> Side:
         UserError: the run can't be summarised (see ``evalkit.aggregate.summary``).
     """
     summary = summarise(run)
-    info, card = run.info, summary.card
+    info = run.info
     outcomes = load_protocol(info.protocol).outcomes
     scenes: dict[str, dict[str, dict[Scene, bool]]] = defaultdict(lambda: defaultdict(dict))
+    dropped: Counter[tuple[str, str]] = Counter()
     for record in run.records().values():
         counts_as, spec = outcomes[record.outcome], record.spec
-        if spec.repeat == 0 and counts_as != "missing":
+        if spec.repeat == 0 and counts_as == "dropped":
+            dropped[spec.task, spec.config] += 1
+        elif spec.repeat == 0 and counts_as != "missing":
             scene = (spec.seed, spec.instruction, spec.horizon_steps)
             scenes[spec.config][spec.task][scene] = counts_as == "success"
     planned: dict[str, dict[str, list[TrialSpec]]] = defaultdict(lambda: defaultdict(list))
@@ -98,13 +99,17 @@ def run_side(run: Run, name: str | None = None) -> Side:
     for score in summary.configs:
         found = scenes[score.config]
         tasks = {
-            task: Stratum(sum(found[task].values()), len(found[task]), len(specs) - len(found[task]))
+            task: Stratum(
+                sum(found[task].values()),
+                len(found[task]),
+                len(specs) - len(found[task]) - dropped[task, score.config],
+            )
             for task, specs in planned[score.config].items()
         }
         configs[score.config] = ConfigSide(
             label=score.label.text,
             why_label="; ".join(score.label.reasons),
-            terms=_run_terms(run, score.config, training_of_card(card), planned[score.config]),
+            terms=run_terms(run, score.config, summary.card),
             tasks=tasks,
             scenes={task: dict(found[task]) for task in tasks},
             mean=score.mean,
@@ -186,27 +191,6 @@ def _average(configs: Mapping[str, ConfigSide]) -> Estimate | None:
     return mean_estimate([stratum for of_config in tasks for stratum in of_config.values()]) if same else None
 
 
-def _run_terms(run: Run, config: str, training: str, planned: Mapping[str, list[TrialSpec]]) -> Terms:
-    info = run.info
-    sheet = load_sheet(info.protocol)
-    limits = {spec.horizon_steps == STEP_LIMITS.get(spec.task) for specs in planned.values() for spec in specs}
-    changes: dict[str, Fact] = {
-        "training": training,
-        "tasks": str(len(planned)),
-        "embodiment": _embodiment(config),
-        "assets": _text(info.backend.get("assets")),
-        "task_code": _text(info.backend.get("code")),
-        "renderer": renderer_word(_text(info.backend.get("renderer"))),
-        "action_type": info.policy.action_type,
-        "trials_per_task": str(info.trials_per_task),
-        "instruction_split": info.configs[config].split,
-    }
-    if limits != {True}:
-        changes["step_limits"] = "other"
-    known = config if config in sheet.configs else sheet.configs[0]
-    return replace(sheet.terms(known, **changes), config=config)
-
-
 def _published_terms(table: PublishedTable, sheet: ProtocolSheet | None, config: str, tasks: int) -> Terms:
     trials = UNKNOWN if table.trials_per_task is None else str(table.trials_per_task)
     changes: dict[str, Fact] = {"training": table.training, "tasks": str(tasks), "trials_per_task": trials}
@@ -218,17 +202,8 @@ def _published_terms(table: PublishedTable, sheet: ProtocolSheet | None, config:
     return Terms(protocol="not stated", **facts)
 
 
-def _embodiment(config: str) -> str:
-    if config not in known_configs():
-        return UNKNOWN
-    names = load_config(config).settings["embodiment"]
-    return " ".join(map(str, names))
-
-
 def _world(run: Run) -> dict[str, str]:
     backend = run.info.backend
-    return {name: _text(backend.get(name)) for name in ("backend", "assets_digest", "planner", "physics", "semantics")}
-
-
-def _text(value: object) -> str:
-    return UNKNOWN if value is None else str(value)
+    return {
+        name: text_of(backend.get(name)) for name in ("backend", "assets_digest", "planner", "physics", "semantics")
+    }

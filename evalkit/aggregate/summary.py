@@ -11,9 +11,10 @@ from evalkit.aggregate.eligibility import reasons_against
 from evalkit.aggregate.pairs import Pairs, pair_up
 from evalkit.aggregate.proportions import estimate
 from evalkit.aggregate.scores import AverageScore, ConfigScore, MissingTrial, Status, Summary, TaskScore
-from evalkit.aggregate.spread import repeat_spread
+from evalkit.aggregate.spread import Spread, repeat_spread
 from evalkit.aggregate.suite import Stratum, bounds, mean_estimate, pooled, standard_error
 from evalkit.aggregate.tasks_like_these import tasks_like_these
+from evalkit.aggregate.terms import not_reproduced
 from evalkit.aggregate.timing import timing
 from evalkit.core.errors import UserError
 from evalkit.core.hashing import digest
@@ -53,6 +54,9 @@ def summarise(run: Run) -> Summary:
         configs=configs,
         average=None if info.stopping else _average(protocol, configs, info.repeats, records),
         status=max((score.status for score in configs), key=_STATUSES.index, default="incomplete"),
+        under=info.under,
+        rules=info.rules,
+        not_reproduced=not_reproduced(run, card),
         not_leaderboard=reasons_against(run, protocol, card, configs),
         stopping=stopping_line(info, all_done=len(records) == len(run.plan)),
         errors=_errors(records.values()),
@@ -77,16 +81,17 @@ def _config_score(
     mean = mean_estimate(strata, repeats=info.repeats) if status in ("complete", "partial") else None
     return ConfigScore(
         config=config,
-        label=label(card, config, privileged=info.policy.privileged),
+        label=label(card, config, privileged=info.policy.privileged, under=info.under),
         split=info.configs[config].split,
         digest=info.configs[config].digest,
         tasks=tasks,
         status=status,
-        coverage=f"{len(tasks)} of {protocol.tasks} tasks, {done} of {'at most ' if stopped else ''}{planned} trials",
+        coverage=_coverage(tasks, protocol, done, planned, stopped),
         planned=planned,
         done=done,
         successes=successes,
         policy_errors=sum(task.policy_errors for task in tasks),
+        dropped=sum(task.dropped for task in tasks),
         n_missing=sum(len(task.missing) for task in tasks),
         unequal_trials=len({task.planned for task in tasks}) > 1,
         score=mean if status == "complete" else None,
@@ -95,8 +100,21 @@ def _config_score(
         pooled=estimate(successes, done, repeats=info.repeats) if mean else None,
         standard_error=standard_error(strata, repeats=info.repeats) if mean else None,
         tasks_like_these=tasks_like_these([_rate(task) for task in tasks]) if mean else None,
-        repeat_spread=repeat_spread(_repeats(plan, protocol, records)) if mean and info.repeats > 1 else None,
+        repeat_spread=_spread(plan, protocol, records, info.repeats) if mean else None,
     )
+
+
+def _coverage(tasks: Sequence[TaskScore], protocol: Protocol, done: int, planned: int, stopped: bool) -> str:
+    of = f"{len(tasks)} tasks" if protocol.tasks is None else f"{len(tasks)} of {protocol.tasks} tasks"
+    return f"{of}, {done} of {'at most ' if stopped else ''}{planned} trials"
+
+
+def _spread(
+    plan: Mapping[str, Sequence[TrialSpec]], protocol: Protocol, records: Mapping[str, TrialRecord], repeats: int
+) -> Spread | None:
+    if repeats == 1 or any(protocol.outcomes[record.outcome] == "dropped" for record in records.values()):
+        return None  # with trials left out, scenes have unequal numbers of repeats
+    return repeat_spread(_repeats(plan, protocol, records))
 
 
 def _repeats(
@@ -123,7 +141,7 @@ def _task_score(
         counts[counts_as] += 1
         if counts_as == "missing":
             missing.append(MissingTrial(seed=spec.seed, repeat=spec.repeat, why=_why_missing(record)))
-        elif record and record.outcome == "policy_error":
+        elif record and record.outcome == "policy_error" and counts_as == "failure":
             counts["policy_error"] += 1
     successes, done = counts["success"], counts["success"] + counts["failure"]
     return TaskScore(
@@ -134,10 +152,11 @@ def _task_score(
         successes=successes,
         failures=counts["failure"],
         policy_errors=counts["policy_error"],
+        dropped=counts["dropped"],
         missing=tuple(sorted(missing, key=lambda trial: (trial.seed, trial.repeat))),
         step_limit=specs[0].horizon_steps,
         seeds_digest=digest([spec.seed for spec in specs]),
-        estimate=None if missing or stopped else estimate(successes, done, repeats=repeats),
+        estimate=None if missing or stopped or not done else estimate(successes, done, repeats=repeats),
         bounds=bounds([Stratum(successes, done, len(missing))]) if missing and not stopped else None,
     )
 
@@ -151,15 +170,16 @@ def _why_missing(record: TrialRecord | None) -> str:
 def _status(tasks: Sequence[TaskScore], protocol: Protocol, repeats: int) -> Status:
     if not tasks or any(task.missing for task in tasks):
         return "incomplete"
-    enough = all(task.planned >= protocol.trials_per_task * repeats for task in tasks)
-    return "complete" if enough and len(tasks) == protocol.tasks else "partial"
+    enough = all(task.planned >= (protocol.trials_per_task or 1) * repeats for task in tasks)
+    enough = enough and all(task.done for task in tasks)  # a task whose every trial was dropped has no rate
+    return "complete" if enough and protocol.tasks in (None, len(tasks)) else "partial"
 
 
 def _average(
     protocol: Protocol, configs: Sequence[ConfigScore], repeats: int, records: Mapping[str, TrialRecord]
 ) -> AverageScore | None:
     by_name = {score.config: score for score in configs}
-    if any(config not in by_name for config in protocol.configs.values()):
+    if len(protocol.configs) < 2 or any(config not in by_name for config in protocol.configs.values()):
         return None
     pair = [by_name[config] for config in protocol.configs.values()]
     name = f"({' + '.join(score.label.text for score in pair)}) / {len(pair)}"
@@ -170,7 +190,10 @@ def _average(
     statuses = {score.status for score in pair}
     pairs = _pairs(pair, protocol, records)
     first, second = (_strata(score.tasks) for score in pair)
-    found = None if "incomplete" in statuses else average_estimate(first, second, pairs, repeats=repeats)
+    countable = all(stratum.trials for stratum in strata)
+    found = (
+        None if "incomplete" in statuses or not countable else average_estimate(first, second, pairs, repeats=repeats)
+    )
     mean = found.estimate if found else None
     rates = [(_rate(one) + _rate(other)) / 2 for one, other in zip(pair[0].tasks, pair[1].tasks, strict=True) if found]
     return AverageScore(
@@ -190,7 +213,7 @@ def _pairs(pair: Sequence[ConfigScore], protocol: Protocol, records: Mapping[str
     scenes: dict[tuple[str, str], dict[tuple[int, int], bool]] = defaultdict(dict)
     for record in records.values():
         counts_as = protocol.outcomes[record.outcome]
-        if counts_as != "missing":
+        if counts_as in ("success", "failure"):
             spec = record.spec
             scenes[spec.task, spec.config][spec.seed, spec.repeat] = counts_as == "success"
     names = [score.config for score in pair]

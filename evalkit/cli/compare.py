@@ -102,9 +102,11 @@ def _runs(names: list[str]) -> list[Side]:
     from dataclasses import replace
     from pathlib import Path
 
+    from evalkit.cli.sweep_show import is_sweep, runs_of
     from evalkit.core.errors import UserError
 
-    paths = [Path(name) if Path(name).is_file() else find_run(name) for name in names]
+    named = [Path(name) if Path(name).is_file() else find_run(name) for name in names]
+    paths = [path for found in named for path in (runs_of(found) if is_sweep(found) else [found])]
     if len({path.resolve() for path in paths}) < len(paths):
         raise UserError("a run is named twice: compare it with another one")
     sides = [_side(path) for path in paths]

@@ -46,6 +46,8 @@ def export_command(
 ) -> None:
     """Print a run's table and write it as files: summary.json, leaderboard.csv, leaderboard_tasks.csv, or others.
 
+    Of a sweep, its summary.json, leaderboard.csv with a row per checkpoint, and report.html.
+
     Halves of an average that come from two runs must have evaluated the same checkpoint, in the same world.
 
     The official board's entry is refused for anything that isn't a leaderboard result, and then nothing is written.
@@ -56,6 +58,7 @@ def export_command(
     """
     from evalkit.aggregate.joined import join
     from evalkit.aggregate.summary import summarise
+    from evalkit.cli.sweep_show import export_sweep, is_sweep
     from evalkit.core.errors import UserError
     from evalkit.report.export import to_json
     from evalkit.report.formats import OFFICIAL, parse_formats, write_entry, write_formats
@@ -64,6 +67,11 @@ def export_command(
     wanted = parse_formats(formats)
     names: list[str | None] = [*runs] if runs else [None]
     folders = [find_run(name) for name in names]
+    if len(folders) == 1 and is_sweep(folders[0]):
+        scores = export_sweep(folders[0], wanted, out, as_json=as_json)
+        if scores.incomplete:
+            raise typer.Exit(EXIT_INCOMPLETE)
+        return
     if len(folders) > 1 and out is None:
         raise UserError(f"{len(folders)} runs have no folder in common: give --out")
     found = join([open_run(folder) for folder in folders])

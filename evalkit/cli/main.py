@@ -19,10 +19,10 @@ from evalkit import __version__
 from evalkit.core.errors import EvalkitError, UserError
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "Evaluate": ("run", "status", "export", "report", "import", "tasks", "seeds", "policy", "serve"),
+    "Evaluate": ("plan", "run", "status", "export", "report", "import", "tasks", "seeds", "policy", "serve", "slurm"),
     "Interpret": ("compare", "published", "protocol", "provenance"),
     "Train": ("collect", "data", "train"),
-    "Set up": ("doctor", "robotwin", "standin"),
+    "Set up": ("doctor", "drill", "robotwin", "standin"),
 }
 """Panel of the help page → commands. Each is a module of ``evalkit.cli`` with ``register(app)``."""
 _MODULES = {"import": "import_results"}

@@ -11,7 +11,14 @@ from evalkit.core.hashing import digest
 from evalkit.policy.checkpoint import Checkpoint, read_checkpoint, resolve, spec_from_json, spec_to_json
 from evalkit.policy.contract import Policy, PolicySpec
 from evalkit.policy.interpreter import interpreter_of
-from evalkit.policy.registry import adapter_digest, load_adapter, load_form
+from evalkit.policy.registry import (
+    adapter_digest,
+    described_identity,
+    described_spec,
+    load_adapter,
+    load_described,
+    load_form,
+)
 from evalkit.policy.remote import load_remote
 from evalkit.policy.settings import SEMANTICS, PolicySettings, is_policy_file, read_settings
 from evalkit.provenance.card import TrainingCard, read_card
@@ -45,13 +52,13 @@ class PolicyMaker:
                 self.python, name=self.adapter, device=self.device, adapter=self.adapter, checkpoint=self.checkpoint
             )
         if self.settings is not None:
-            return load_form(self.adapter).load(self.checkpoint, device=self.device, settings=self.settings)
+            return load_described(self.settings, self.checkpoint, device=self.device)
         return load_adapter(self.adapter).load(self.checkpoint, device=self.device)
 
     def content_now(self) -> str | None:
         """Digest of the files that decide the policy, as they are; None for a policy without any."""
         if self.settings is not None:
-            return digest(load_form(self.adapter).identity(self.settings))
+            return digest(described_identity(self.settings))
         return read_checkpoint(self.checkpoint).digest if self.checkpoint is not None else None
 
 
@@ -140,7 +147,7 @@ def _read_spec(checkpoint: Checkpoint | None, maker: PolicyMaker) -> PolicySpec:
         except (KeyError, TypeError) as error:
             raise UserError(f"{checkpoint.path}: the policy's spec can't be read: {error}") from error
     if maker.settings is not None:
-        return load_form(maker.adapter).spec(maker.settings)
+        return described_spec(maker.settings)
     policy = maker()
     try:
         return policy.spec
@@ -152,7 +159,7 @@ def _digest(maker: PolicyMaker, checkpoint: Checkpoint | None, spec: PolicySpec)
     """Everything of a policy that decides its actions; how many of them are executed is a field of its own."""
     options: dict[str, Any] = {}
     if maker.settings is not None:
-        options = {"semantics": SEMANTICS, "identity": load_form(maker.adapter).identity(maker.settings)}
+        options = {"semantics": SEMANTICS, "identity": described_identity(maker.settings)}
     parts = {
         "adapter": maker.adapter,
         "code": adapter_digest(maker.adapter),

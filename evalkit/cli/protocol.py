@@ -81,10 +81,12 @@ def show_command(name: Name, as_json: AsJson = False) -> None:
         note = sheet.notes.get("configs" if field == "config" else field, "")
         table.add_row(row.replace(" ", "\n", 1), text, "\n".join(filter(None, (meanings, note))))
     console.print(table)
-    use = (
-        "evalkit scores under it" if sheet.scoring is not None else "evalkit compares with it; it can't score under it"
-    )
-    console.print(Text(use, style="dim"))
+    if sheet.scoring is None:
+        console.print(Text("evalkit compares with it; it can't score under it", style="dim"))
+        return
+    console.print(Text(f"evalkit run --protocol {name} repeats it", style="dim"))
+    for field, value in (sheet.scoring.get("instead") or {}).items():
+        console.print(Text(f"in the place of {field}: {value}", style="dim"))
 
 
 def diff_command(

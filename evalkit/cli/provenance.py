@@ -39,6 +39,7 @@ def provenance_command(
 
     Example: evalkit provenance standin_clean50/step_30000 --strict
     """
+    from evalkit.core.errors import UserError
     from evalkit.policy.checkpoint import resolve
     from evalkit.protocol.labels import label
     from evalkit.protocol.protocols import load_protocol
@@ -47,6 +48,8 @@ def provenance_command(
     from evalkit.provenance.rules import Requirement, check
 
     rules = load_protocol(protocol)
+    if rules.training is None:
+        raise UserError(f"protocol {protocol} asks for no training data to check; leaderboard does")
     found = resolve(checkpoint)
     card = read_card(found.path)
     requirement = Requirement(**asdict(rules.training), first_seed=rules.first_seed)

@@ -32,12 +32,20 @@ def report_command(
 
     Example: evalkit report results/runs/20260102-house-0123abcd --out report.html
     """
+    from evalkit.cli.sweep_show import is_sweep, write_report
     from evalkit.core.errors import UserError
     from evalkit.report.html_references import published_references
     from evalkit.store.run import open_run
 
     folder = find_run(run)
     references = published_references(name.strip() for name in with_published.split(",") if name.strip())
+    if is_sweep(folder):
+        if serve:
+            raise UserError("--serve is for single runs: leave it out, or name a run of the sweep")
+        if out is not None and out.is_dir():
+            raise UserError(f"{out} is a folder: give --out the name of a file")
+        print(f"wrote {write_report(folder, out)}")
+        return
     if serve:
         from evalkit.report.html_serve import ReportServer
 

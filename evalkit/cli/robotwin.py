@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from evalkit.cli.robotwin_bench import bench_command
 from evalkit.sim.robotwin.layout import RoboTwinInstall
 
 
@@ -16,11 +17,13 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(
         name="robotwin",
         no_args_is_help=True,
-        help="Install RoboTwin's task code in an interpreter of its own, or show it.\n\n"
+        help="Install RoboTwin's task code in an interpreter of its own, show it, measure it, say what it saves.\n\n"
         "Example: [bold]evalkit robotwin install[/bold]",
     )
     group.command("install")(install_command)
     group.command("show")(show_command)
+    group.command("bench")(bench_command)
+    group.command("savings")(savings_command)
     app.add_typer(group)
 
 
@@ -55,6 +58,22 @@ def show_command(
     if found is None:
         raise HarnessError("RoboTwin isn't installed: run `evalkit robotwin install`")
     _print(found, as_json)
+
+
+def savings_command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the work of RoboTwin's loop that evalkit leaves out, for --savings of `evalkit run`. It changes no result.
+
+    Example: [bold]evalkit robotwin savings[/bold]
+    """
+    from evalkit.sim.robotwin.worker.savings import SAVINGS
+
+    if as_json:
+        typer.echo(json.dumps(SAVINGS, indent=1))
+        return
+    for name, what in SAVINGS.items():
+        typer.echo(f"{name:16}{what}")
 
 
 def _print(found: RoboTwinInstall, as_json: bool) -> None:

@@ -65,6 +65,7 @@ def build_command(
     """
     from evalkit.cli.backends import choose_tasks, load_backend
     from evalkit.cli.progress import RunProgress
+    from evalkit.cli.run_placement import simulators_everywhere
     from evalkit.cli.stopping import EXIT_RESUMABLE, StopRequest
     from evalkit.core.errors import UserError
     from evalkit.plan.seed_files import SeedFiles, local_folder
@@ -98,7 +99,7 @@ def build_command(
         with RunProgress(size) as progress, ray_session(size):
             stop.install()
             progress.seed_word = "accepted" if candidates is None else "tried"
-            crew = RayCrew(size, chosen.make_simulator)
+            crew = RayCrew(size, chosen.make_simulator, placement=simulators_everywhere(size))
             try:
                 seeds = find_missing_seeds(crew, needs, fingerprint, progress, stop, hopeless)
             finally:

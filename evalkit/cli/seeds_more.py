@@ -40,6 +40,7 @@ def verify_command(
     """
     from evalkit.cli.backends import load_backend
     from evalkit.cli.progress import RunProgress
+    from evalkit.cli.run_placement import simulators_everywhere
     from evalkit.cli.stopping import EXIT_RESUMABLE, StopRequest
     from evalkit.pool.ray_crew import RayCrew
     from evalkit.pool.ray_session import ray_session
@@ -52,7 +53,7 @@ def verify_command(
     with RunProgress(size) as progress, ray_session(size):
         stop.install()
         progress.seed_word = "tried again"
-        crew = RayCrew(size, chosen.make_simulator)
+        crew = RayCrew(size, chosen.make_simulator, placement=simulators_everywhere(size))
         try:
             result = check_seeds(crew, candidates, progress, stop=stop)
         finally:

@@ -31,16 +31,21 @@ def status_command(
 ) -> None:
     """Show how far a run is: trials done, success rate so far with its 95 % interval, and errors.
 
-    Of a folder that evalkit run --until-decided made, show which side is better, as far as that is known.
+    Of a folder that evalkit run --until-decided made, show which side is better, as far as that is known. Of a sweep
+    (several checkpoints), its table.
 
     Example: evalkit status results/runs/20260102-house-0123abcd
     """
     from evalkit.aggregate.summary import summarise
+    from evalkit.cli.sweep_show import is_sweep, show_status
     from evalkit.store.run import DECISION_FILE, open_run
 
     folder = find_run(run)
     if (folder / DECISION_FILE).exists():
         _show_decision(folder, as_json=as_json)
+        return
+    if is_sweep(folder):
+        show_status(folder, as_json=as_json)
         return
     found = open_run(folder)
     summary = summarise(found)
@@ -51,16 +56,17 @@ def status_command(
 
 
 def find_run(name: str | None, runs: Path = RUNS_FOLDER) -> Path:
-    """Folder of a run.
+    """Folder of a run, or of a sweep by its name.
 
     Args:
-        name: a folder, the name of one in ``runs``, or None for the newest in ``runs``.
+        name: a folder, the name of one in ``runs`` or of a sweep, or None for the newest in ``runs``.
         runs: folder of runs.
 
     Raises:
         UserError: there is none.
         UnknownNameError: ``name`` is neither a folder nor a run in ``runs``.
     """
+    from evalkit.cli.sweep_show import known_sweeps
     from evalkit.core.errors import UnknownNameError, UserError
     from evalkit.store.run import RUN_FILE, TRIALS_FILE
 
@@ -78,6 +84,8 @@ def find_run(name: str | None, runs: Path = RUNS_FOLDER) -> Path:
         return Path(name)
     if name in known:
         return known[name].parent
+    if name in (sweeps := known_sweeps()):
+        return sweeps[name]
     if not known:
         raise UserError(f"{name} isn't a folder, and there is no run in {runs}")
     raise UnknownNameError(f"run (no such folder, and none of that name in {runs})", name, known)
@@ -95,6 +103,7 @@ def to_json(run: Run, summary: Summary) -> dict[str, Any]:
         "not_run": len(run.remaining()),
         "trials_per_hour": _trials_per_hour(summary),
         "errors": dict(summary.errors),
+        "every_attempt_failed": quarantined(summary),
         "configs": {
             score.config: {
                 "label": score.label.text,
@@ -136,6 +145,7 @@ def _print(run: Run, summary: Summary) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from evalkit.report.table import RETRY_HINT
     from evalkit.report.text import count, duration, percent
 
     console = Console(highlight=False)
@@ -152,6 +162,11 @@ def _print(run: Run, summary: Summary) -> None:
     console.print(_table(summary))
     for kind, number in summary.errors.items():
         console.print(Text(f"{number} x {kind}", style="red"))
+    if trials := quarantined(summary):
+        named = [f"{trial['task']} {trial['config']} seed {trial['seed']} ({trial['why']})" for trial in trials[:6]]
+        more = f" and {len(trials) - 6} more" if len(trials) > 6 else ""
+        console.print(Text(f"every attempt failed: {', '.join(named)}{more}", style="red"))
+        console.print(Text(f"to try these again: {RETRY_HINT}", style="red"))
     console.print()
     if summary.stopping:
         console.print(Text(summary.stopping, style="yellow"))
@@ -162,6 +177,17 @@ def _print(run: Run, summary: Summary) -> None:
         console.print(Text(f"not finished; the same command goes on with it: {shlex.join(run.info.command)}"))
     else:
         console.print(Text("not finished; the same command goes on with it"))
+
+
+def quarantined(summary: Summary) -> list[dict[str, Any]]:
+    """Trials that used up their attempts: task, configuration, seed, repeat, and why."""
+    return [
+        {"task": task.task, "config": task.config, "seed": trial.seed, "repeat": trial.repeat, "why": trial.why}
+        for score in summary.configs
+        for task in score.tasks
+        for trial in task.missing
+        if trial.why != "not run"
+    ]
 
 
 def _table(summary: Summary) -> Table:

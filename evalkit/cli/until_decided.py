@@ -26,7 +26,7 @@ from evalkit.store.info import Stopping
 from evalkit.store.run import DECISION_FILE, Run
 
 if TYPE_CHECKING:
-    from evalkit.cli.run import RunOptions
+    from evalkit.cli.run_options import RunOptions
     from evalkit.pool.drive import SeedLists, Session
 
 DECISIONS_FOLDER = Path("results/decisions")
@@ -151,7 +151,7 @@ def execute_duel(duel: Duel, options: RunOptions, stop: StopRequest) -> int:
             referee.begin(runs)
         left = len(_left(referee, runs, options)) if runs is not None else 2 * len(needs) * duel.first.request.trials
         if left:
-            most = 1 if any(side.spec.one_at_a_time for side in duel.sides) else left
+            most = options.policy_copies if any(side.spec.one_at_a_time for side in duel.sides) else left
             options = replace(options, workers=min(options.workers, most))
             runs, session = _work(duel, fingerprint, runs, options, referee, stop)
     if runs is None or referee.choice is None or (session is not None and session.interrupted):
@@ -195,19 +195,18 @@ def _work(
     stop: StopRequest,
 ) -> tuple[tuple[Run, Run] | None, Session | None]:
     """Start the pool; complete the seed lists if there are no runs yet; run pairs."""
+    from evalkit.cli.run_crew import open_crew
     from evalkit.cli.seeds import find_missing_seeds
-    from evalkit.pool.pair_work import run_pairs
-    from evalkit.pool.ray_crew import RayCrew
-    from evalkit.pool.ray_session import ray_session
+    from evalkit.pool.drive import work_through
+    from evalkit.pool.lockstep import LockstepWork
+    from evalkit.pool.scheduler import GRACE_S
 
     names = " and ".join(side.spec.name for side in duel.sides)
     referee.say(f"starting {options.workers} workers and policies {names} on {duel.first.maker.device}")
-    with ray_session(options.workers + 1, options.ray_address):  # one slot more: there are two policies
-        stop.install()
-        makers = {side.policy.digest: side.maker for side in duel.sides}
-        gpus = 1 if duel.first.maker.device == "cuda" else 0
-        crew = RayCrew(options.workers, duel.first.backend.make_simulator, makers, gpus=gpus)
-        try:
+    makers = {side.policy.digest: side.maker for side in duel.sides}
+    try:
+        alone = any(side.spec.one_at_a_time for side in duel.sides)
+        with open_crew(duel.first.backend, makers, options, stop, one_at_a_time=alone) as crew:
             if runs is None:
                 seeds = find_missing_seeds(crew, duel.first.seed_needs(), fingerprint, referee, stop)
                 if seeds is None:
@@ -218,21 +217,21 @@ def _work(
                 run.lock()
             if referee.choice is not None:  # so that evalkit status knows the folder from now on
                 write_decision(runs[0].folder.parent, referee.choice, runs)
-            session = run_pairs(
-                crew,
+            order = _left(referee, runs, options)
+            work = LockstepWork(
                 runs,
-                _left(referee, runs, options),
+                order,
                 duel.first.config_map,
                 referee,
                 enough=referee.settled,
                 video=options.video,
-                stop=stop,
+                trial_limit_s=options.trial_limit,
             )
+            session = work_through(crew, work, referee, stop=stop, grace_s=GRACE_S)
             referee.say(referee.line())
-        finally:
-            crew.close()
-            for run in runs or ():
-                run.close()
+    finally:
+        for run in runs or ():
+            run.close()
     return runs, session
 
 

@@ -7,6 +7,7 @@ EvalkitError
 ├── SimulatorError       the simulator failed (crash, hang, task code raised)
 │   └── UnstableSceneError   RoboTwin judged the scene unstable: a reason to skip a seed, not a crash
 └── HarnessError         evalkit itself failed
+    ├── StorageError     a disk is full or broken: nothing written before is lost
     └── PolicyLostError  the way to a policy broke: its server is gone, its process died or hangs
 """
 
@@ -90,6 +91,10 @@ class UnstableSceneError(SimulatorError):
 
 class HarnessError(EvalkitError):
     """evalkit failed: a bug or a broken environment, never the policy's fault."""
+
+
+class StorageError(HarnessError):
+    """A disk doesn't take what is written: it is full, a quota is used up, or it is broken."""
 
 
 class PolicyLostError(HarnessError):

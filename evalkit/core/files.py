@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from evalkit.core.errors import StorageError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of a disk, not of a program."""
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
@@ -18,7 +25,11 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; on success fsync it and rename it to ``path``."""
+    """Yield a temporary path beside ``path``; on success fsync it and rename it to ``path``.
+
+    Raises:
+        StorageError: the disk doesn't take it; ``path`` is what it was.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
@@ -27,6 +38,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
             os.fsync(stream.fileno())
         os.replace(temporary, path)
         _fsync_folder(path.parent)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise _storage_error(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -39,23 +54,41 @@ def write_json(path: Path, value: Any) -> None:
 class JsonLinesWriter:
     """Append JSON objects, one a line, each on disk before ``append`` returns. One writer a file.
 
-    A torn last line left by a killed writer is cut off when the file is opened.
+    A torn last line left by a killed writer is cut off when the file is opened. A line that the disk takes only half
+    of is taken back: the file then holds what it held before.
     """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         _cut_torn_tail(path)
-        self._stream: IO[bytes] = path.open("ab")
+        self._path = path
+        self._descriptor: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def append(self, value: Any) -> None:
-        """Write one object and force it to disk."""
-        self._stream.write(json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n")
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
+        """Write one object and force it to disk.
+
+        Raises:
+            StorageError: the disk doesn't take it, and the file is what it was.
+        """
+        if self._descriptor is None:
+            raise ValueError(f"{self._path} is closed")
+        line = json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        before = os.fstat(self._descriptor).st_size
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._descriptor, line[written:])
+            os.fsync(self._descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # else the torn line is cut off by the next writer
+                os.ftruncate(self._descriptor, before)
+            raise _storage_error(self._path, error) from error
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 def read_json_lines(path: Path) -> list[Any]:
@@ -94,3 +127,10 @@ def _fsync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _storage_error(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"the disk doesn't take {path}: {error.strerror}. What was written before is safe: make room, then the same "
+        "command goes on"
+    )

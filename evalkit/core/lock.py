@@ -11,12 +11,14 @@ from pathlib import Path
 class FileLock:
     """``flock`` on a file made for the purpose.
 
-    File systems without locks (some network mounts) let everyone in: there the rule "one writer" rests on people.
+    File systems without locks (some network mounts) let everyone in; ``evalkit.core.lease`` looks further.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
+        self.is_held = False
+        """Whether the file system really locked it."""
 
     def acquire(self) -> bool:
         """Take the lock; False if someone else holds it."""
@@ -24,6 +26,7 @@ class FileLock:
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.is_held = True
         except BlockingIOError:
             os.close(descriptor)
             return False
@@ -38,4 +41,4 @@ class FileLock:
         """Give the lock back; does nothing if it isn't held."""
         if self._descriptor is not None:
             os.close(self._descriptor)
-            self._descriptor = None
+            self._descriptor, self.is_held = None, False

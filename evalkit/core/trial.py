@@ -8,8 +8,15 @@ from typing import Any, Literal
 
 from evalkit.core.hashing import digest
 
-Split = Literal["seen", "unseen"]
+Split = Literal["seen", "unseen", "none"]
+"""Sentences given to the policy; ``"none"``: the task's name with spaces instead of a sentence."""
 ActionType = Literal["qpos", "ee"]
+SuccessRule = Literal["any_instant", "after_each_chunk", "at_end"]
+"""When RoboTwin's check counts: at any instant, as RoboTwin has it; after each chunk of actions; at the step limit."""
+History = Literal["fresh", "task"]
+"""What a scene follows on: nothing, as in a fresh process; or all scenes of its task before it, as in RoboTwin's."""
+_LATER_FIELDS = {"success": "any_instant", "history": "fresh"}
+"""Fields that came later, with the values that leave a trial's key what it was."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +76,17 @@ class TrialSpec:
     policy: str
     """Policy digest: adapter, weights, options."""
     repeat: int = 0
+    success: SuccessRule = "any_instant"
+    history: History = "fresh"
 
     @cached_property
     def key(self) -> str:
         """20 hex digits naming this trial."""
-        return digest(asdict(self))[:20]
+        values = asdict(self)
+        for name, usual in _LATER_FIELDS.items():
+            if values[name] == usual:
+                del values[name]
+        return digest(values)[:20]
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> TrialSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import traceback
 from collections.abc import Sequence
@@ -11,9 +12,18 @@ from typing import Protocol
 from evalkit.core.errors import PolicyError, PolicyLostError
 from evalkit.core.record import ErrorInfo
 from evalkit.policy.chunk import check_chunk
-from evalkit.policy.contract import ActionChunk, BatchPolicy, EpisodeInfo, Observation, Policy, PolicySpec
+from evalkit.policy.contract import (
+    ActionChunk,
+    BatchPolicy,
+    EndingPolicy,
+    EpisodeInfo,
+    Observation,
+    Policy,
+    PolicySpec,
+)
 
 TRACEBACK_LINES = 12
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +56,10 @@ class Decider(Protocol):
         """One decision."""
         ...
 
+    def end(self, session: str, success: bool | None) -> None:
+        """Tell the policy that an episode is over. Raises nothing: the verdict is known, and stays."""
+        ...
+
 
 class LocalDecider:
     """A policy in this process."""
@@ -66,6 +80,10 @@ class LocalDecider:
         """See ``Decider``."""
         return decide_batch(self._policy, [observation])[0]
 
+    def end(self, session: str, success: bool | None) -> None:
+        """See ``Decider``."""
+        end_policy(self._policy, session, success)
+
 
 def reset_policy(policy: Policy, info: EpisodeInfo) -> Decision:
     """Call ``policy.reset``."""
@@ -78,6 +96,17 @@ def reset_policy(policy: Policy, info: EpisodeInfo) -> Decision:
     except Exception as raised:  # adapters are other people's code: whatever they raise is the policy's failure
         error = _describe(raised, f"policy {policy.spec.name} raised in reset")
     return Decision(chunk=None, inference_s=time.perf_counter() - started, error=error)
+
+
+def end_policy(policy: Policy, session: str, success: bool | None) -> None:
+    """Call ``policy.end``, if it has one. What it raises is logged: it can't change the trial that is over."""
+    if not isinstance(policy, EndingPolicy):
+        return
+    try:
+        policy.end(session, success)
+    except Exception as error:  # see reset_policy
+        what = f"policy {policy.spec.name} raised at the end of session {session}"
+        _log.warning("%s: %s: %s", what, type(error).__name__, error)
 
 
 def decide_batch(policy: Policy, observations: Sequence[Observation]) -> list[Decision]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -74,6 +75,8 @@ class _Trial:
     policy_calls: int = 0
     success_step: int | None = None
     planner_failures: int = 0
+    past: deque[Observation] = field(default_factory=deque)
+    """What was seen before the present moment, one action apart, as far back as the policy wants to see."""
     seconds: dict[str, float] = field(default_factory=dict)
     started: float = field(default_factory=time.perf_counter)
     started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
@@ -122,33 +125,67 @@ class _Trial:
             horizon_steps=self.spec.horizon_steps,
             demonstration=demonstration,
         )
+        success: bool | None = None
+        try:
+            record = self.converse(info)
+            if record.outcome in (Outcome.SUCCESS, Outcome.FAILURE):
+                success = record.outcome is Outcome.SUCCESS
+            return record
+        finally:  # also where the simulator failed: the policy may be holding memory for the episode
+            self.policy.end(self.session, success)
+
+    def converse(self, info: EpisodeInfo) -> TrialRecord:
+        """Observation and actions in turn, until the trial is over."""
         started = time.perf_counter()
         answer = self.policy.reset(info)
         self.count_decision(answer, started)
         if answer.error is not None:
             return self.policy_error(answer.error)
         while True:
-            observation = self.look()
+            observation = replace(self.look(), history=tuple(self.past))
             started = time.perf_counter()
             answer = self.policy.decide(observation)
             self.count_decision(answer, started)
             self.policy_calls += 1
             if answer.chunk is None:
                 return self.policy_error(answer.error or ErrorInfo(kind="action_shape", message="no actions"))
-            result = self.sim.apply(answer.chunk[: self.spec.execute_steps], self.spec.action_type)
-            self.count_steps(result)
+            result = self.execute(answer.chunk[: self.spec.execute_steps], observation)
             if result.finished:
                 self.film_end()
                 outcome = Outcome.SUCCESS if result.success else Outcome.FAILURE
                 return self.record(outcome, state_digest=self.sim.state_digest())
+
+    def execute(self, actions: ActionChunk, observation: Observation) -> StepResult:
+        """Execute actions, and look between the last ones as far back as the next decision wants to see."""
+        wanted = self.policy.spec.history_steps - 1
+        if not wanted:
+            return self.apply(actions)
+        self.see(replace(observation, history=()), wanted)
+        unseen = max(1, len(actions) - wanted)
+        result = self.apply(actions[:unseen])
+        for row in range(unseen, len(actions)):
+            if result.finished:
+                break
+            self.see(self.look(), wanted)
+            result = self.apply(actions[row : row + 1])
+        return result
+
+    def see(self, observation: Observation, wanted: int) -> None:
+        self.past.append(observation)
+        while len(self.past) > wanted:
+            self.past.popleft()
+
+    def apply(self, actions: ActionChunk) -> StepResult:
+        result = self.sim.apply(actions, self.spec.action_type)
+        self.count_steps(result)
+        return result
 
     def look(self) -> Observation:
         wanted = [camera.name for camera in self.policy.spec.cameras]
         seen = self.picture([*wanted, CAMERA] if self.video and CAMERA not in wanted else wanted)
         if not np.isfinite(seen.state).all():
             raise SimulatorError("nan_state", f"the robot's state at step {self.steps} is {seen.state.tolist()}")
-        if self.policy_calls == 0:
-            _refuse_black(seen, wanted)
+        _refuse_black(seen, wanted, self.steps)
         return Observation(
             session=self.session,
             step=self.steps,
@@ -203,10 +240,14 @@ class _Trial:
         )
 
 
-def _refuse_black(seen: SimObservation, cameras: Sequence[str]) -> None:
-    """A dead renderer gives pictures of one colour: all of them, or black ones."""
-    flat = [name for name in cameras if seen.images[name].std() == 0.0]
-    black = [name for name in flat if not seen.images[name].any()]
-    if black or (flat and len(flat) == len(cameras)):
+def _refuse_black(seen: SimObservation, cameras: Sequence[str], step: int) -> None:
+    """A dead renderer gives pictures of one colour. None is black at first, nor are all of them ever; costs 0.1 ms.
+
+    Later on, a single camera may see nothing: one on a wrist can be covered.
+    """
+    black = [name for name in cameras if not seen.images[name].any()]
+    flat = black if step else [name for name in cameras if seen.images[name].min() == seen.images[name].max()]
+    if (black and not step) or (flat and len(flat) == len(cameras)):
         names = ", ".join(black or flat)
-        raise SimulatorError("black_frame", f"the first picture of {names} has one colour only: is the renderer alive?")
+        what = f"the picture of {names} at step {step} has one colour only: is the renderer alive?"
+        raise SimulatorError("black_frame", what)

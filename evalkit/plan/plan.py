@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evalkit.core.errors import UserError
 from evalkit.core.tasks import STEP_LIMITS
-from evalkit.core.trial import ActionType, TrialSpec
+from evalkit.core.trial import ActionType, History, SuccessRule, TrialSpec
 from evalkit.plan.seeds import SeedList
 from evalkit.protocol.config import TaskConfig
 
@@ -24,6 +24,10 @@ class PlanSettings:
     execute_steps: int
     trials_per_task: int
     repeats: int = 1
+    horizons: Mapping[str, int] = field(default_factory=lambda: STEP_LIMITS)
+    """Task -> step limit in actions; RoboTwin's if left out."""
+    success: SuccessRule = "any_instant"
+    history: History = "fresh"
 
 
 def make_plan(
@@ -61,11 +65,13 @@ def make_plan(
                     seed=entry.seed,
                     instruction=entry.instruction,
                     instruction_split=entry.instruction_split,
-                    horizon_steps=STEP_LIMITS[task],
+                    horizon_steps=settings.horizons[task],
                     action_type=settings.action_type,
                     execute_steps=settings.execute_steps,
                     policy=settings.policy,
                     repeat=repeat,
+                    success=settings.success,
+                    history=settings.history,
                 )
                 for entry in accepted
                 for repeat in range(settings.repeats)

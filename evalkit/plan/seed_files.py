@@ -73,16 +73,23 @@ class SeedFiles:
         self._writers.clear()
         self._lock.release()
 
-    def read(self, task: str, config: str) -> list[SeedEntry]:
-        """Entries of both files; where both know a seed, the travelling list counts."""
-        local = read_entries(self._root, self._physics_digest, task, config)
-        return [*local, *read_entries(self._travelling, self._physics_digest, task, config)]
+    def read(self, task: str, config: str, folder: str = "") -> list[SeedEntry]:
+        """Entries of both files; where both know a seed, the travelling list counts.
 
-    def append(self, task: str, config: str, entry: SeedEntry) -> None:
+        Args:
+            task: RoboTwin's task.
+            config: name of the configuration.
+            folder: keeps lists made by another rule apart (``evalkit.protocol.variant.SeedRule.folder``).
+        """
+        backend = f"{self._physics_digest}/{folder}" if folder else self._physics_digest
+        return [entry for root in (self._root, self._travelling) for entry in read_entries(root, backend, task, config)]
+
+    def append(self, task: str, config: str, entry: SeedEntry, folder: str = "") -> None:
         """Add an entry to the local file; it is on disk when this returns. Only inside the ``with`` block."""
-        key = task, config
+        backend = f"{self._physics_digest}/{folder}" if folder else self._physics_digest
+        key = backend, f"{task}.{config}"
         if key not in self._writers:
-            self._writers[key] = JsonLinesWriter(_path(self._root, self._physics_digest, task, config))
+            self._writers[key] = JsonLinesWriter(_path(self._root, backend, task, config))
         self._writers[key].append(entry.to_json())
 
 

@@ -150,6 +150,7 @@ class SeedSearch:
         known: entries from files, in any order.
         candidates: try exactly so many candidates instead, whatever comes out: to measure how many are accepted.
         give_up_after: so many rejected candidates in a row, and one more, end the search for ``count``.
+        first: first candidate, where it isn't the seed base's.
     """
 
     def __init__(
@@ -163,10 +164,11 @@ class SeedSearch:
         *,
         candidates: int | None = None,
         give_up_after: int = REJECTED_IN_A_ROW,
+        first: int | None = None,
     ) -> None:
         self.task, self.config, self.count = task, config, count
         self._candidates, self._give_up_after = candidates, give_up_after
-        self._first = first_candidate(seed_base)
+        self._first = first_candidate(seed_base) if first is None else first
         self._known = {entry.seed: entry for entry in known if entry.config_digest == config_digest}
         self._entries: list[SeedEntry] = []
         self._accepted = 0
@@ -206,7 +208,8 @@ class SeedSearch:
             UserError: the search is hopeless (see ``IDENTICAL_ERRORS`` and ``REJECTED_IN_A_ROW``).
         """
         if self._candidates is None:
-            ahead = sum(entry.accepted for seed, entry in self._known.items() if seed >= self._tail())
+            # Entries further on belong to another seed base: nothing is known of what lies between.
+            ahead = sum(entry.accepted for seed, entry in self._known.items() if self._tail() <= seed < self._next)
             if self._accepted + ahead + len(self._out) >= self.count:
                 return None
             self._stop_if_hopeless()

@@ -154,6 +154,8 @@ def spec_to_json(spec: PolicySpec) -> dict[str, Any]:
     values = asdict(spec) | {"cameras": [asdict(camera) for camera in spec.cameras]}
     if not spec.one_at_a_time:
         del values["one_at_a_time"]  # policies declared before the field existed keep their digests
+    if spec.history_steps == 1:
+        del values["history_steps"]  # likewise
     return values
 
 

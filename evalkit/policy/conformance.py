@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from evalkit.core.errors import PolicyError
 from evalkit.core.rng import stream
 from evalkit.policy.chunk import GRIPPER_COLUMNS, check_chunk
-from evalkit.policy.contract import ACTION_DIMS, ActionChunk, BatchPolicy, EpisodeInfo, Observation, Policy, PolicySpec
+from evalkit.policy.contract import (
+    ACTION_DIMS,
+    ActionChunk,
+    BatchPolicy,
+    EndingPolicy,
+    EpisodeInfo,
+    Observation,
+    Policy,
+    PolicySpec,
+)
 
 INSTRUCTIONS = ("Put the red block on the green block.", "Press the bell.", "Frobnicate the wugs gently!")
 HORIZON_STEPS = 96
@@ -35,8 +44,8 @@ def example_episode(spec: PolicySpec, *, session: str, seed: int) -> EpisodeInfo
 
 
 def example_observations(spec: PolicySpec, *, session: str, seed: int, count: int = 2) -> list[Observation]:
-    """Valid, random observations of one episode, ``spec.execute_steps`` apart."""
-    observations = []
+    """Valid, random observations of one episode, ``spec.execute_steps`` apart; the first one without a history."""
+    observations: list[Observation] = []
     for index in range(count):
         random = stream(seed, "conformance", "observation", index)
         state = random.uniform(-0.5, 1.5, 14)
@@ -53,6 +62,9 @@ def example_observations(spec: PolicySpec, *, session: str, seed: int, count: in
                 state=state,
                 endpose=_example_endpose(random, state),
                 images=images,
+                history=tuple(replace(row, history=()) for row in observations[-(spec.history_steps - 1) :])
+                if spec.history_steps > 1
+                else (),
             )
         )
     return observations
@@ -80,6 +92,8 @@ def violations(policy: Policy) -> list[str]:
     found += _repeat_violations(policy)
     if isinstance(policy, BatchPolicy):
         found += _batch_violations(policy)
+    if isinstance(policy, EndingPolicy):
+        found += _end_violations(policy)
     return found
 
 
@@ -87,6 +101,8 @@ def _spec_violations(spec: PolicySpec) -> list[str]:
     found = []
     if not 1 <= spec.execute_steps <= spec.chunk_steps:
         found.append(f"spec: execute_steps {spec.execute_steps} isn't within 1 to chunk_steps {spec.chunk_steps}")
+    if spec.history_steps < 1:
+        found.append(f"spec: history_steps {spec.history_steps} isn't 1 or more")
     names = [camera.name for camera in spec.cameras]
     if len(set(names)) != len(names):
         found.append(f"spec: a camera is listed twice: {names}")
@@ -189,6 +205,18 @@ def _batch_violations(policy: BatchPolicy) -> list[str]:
         elif not _equal([alone[index] for index in order], together):
             found.append(f"act_batch: a batch of {len(picked)} gave other actions than one by one")
     return found
+
+
+def _end_violations(policy: EndingPolicy) -> list[str]:
+    """The end of one episode may be told with or without a verdict, and is nothing to another."""
+    alone = _episode(policy, "a", 1)
+    for success in (True, False, None):
+        policy.reset(example_episode(policy.spec, session="b", seed=2))
+        try:
+            policy.end("b", success)
+        except Exception as error:  # adapters are other people's code
+            return [f"end: raised {type(error).__name__}: {error}"]
+    return [] if _equal(alone, _episode(policy, "a", 1)) else ["end: an episode's end changed the next one's actions"]
 
 
 def _episode(policy: Policy, session: str, seed: int) -> list[ActionChunk]:

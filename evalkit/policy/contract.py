@@ -49,8 +49,12 @@ class PolicySpec:
     needs_instruction: bool
     stateful: bool
     """Whether ``act`` depends on earlier calls of the episode; sessions are then kept apart by ``session``."""
+    history_steps: int = 1
+    """How many observations a decision sees: the present one and those before it, one action apart. With more than 1
+    the robot is looked at between the actions of a chunk, as often as the next decision needs it and never more."""
     one_at_a_time: bool = False
-    """The policy holds the state of one episode and can't tell episodes apart: a run then uses one worker."""
+    """The policy holds the state of one episode and can't tell episodes apart: a run then has one worker for
+    each copy of it (``--policy-copies``)."""
     drive: Literal["act", "demonstration", "expert"] = "act"
     """``act``: an ordinary policy. ``demonstration``: is handed the expert's actions for the trial's own scene.
     ``expert``: RoboTwin's scripted expert moves the robot itself. The last two are privileged: never a leaderboard
@@ -90,6 +94,9 @@ class Observation:
     """(16,) per arm xyz + wxyz + gripper in the world frame."""
     images: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
     """Camera name → (height, width, 3) RGB."""
+    history: tuple[Observation, ...] = ()
+    """The observations before this one, one action apart, oldest first: ``history_steps - 1``, and fewer where the
+    episode hasn't had so many yet."""
 
 
 @runtime_checkable
@@ -111,6 +118,20 @@ class Policy(Protocol):
 
     def close(self) -> None:
         """Release what the policy holds."""
+        ...
+
+
+@runtime_checkable
+class EndingPolicy(Policy, Protocol):
+    """A policy that wants to know when an episode is over: to free what it keeps of it, or to write it down."""
+
+    def end(self, session: str, success: bool | None) -> None:
+        """An episode is over. Called once after each ``reset``, whatever happened in between.
+
+        Args:
+            session: names the episode.
+            success: the verdict; None where there is none, because the policy or the simulator failed.
+        """
         ...
 
 

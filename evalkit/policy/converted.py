@@ -33,6 +33,10 @@ class Channel(Protocol):
         """One request, one answer. Values are numbers, texts, numpy arrays, lists and mappings of them."""
         ...
 
+    def end(self, session: str, success: bool | None) -> None:
+        """Tell the end of an episode, where the way knows such a message."""
+        ...
+
     def close(self) -> None:
         """End the connection or process."""
         ...
@@ -64,6 +68,10 @@ class Episodes:
         self._known[info.session] = _Episode(seed=info.policy_seed)
         if len(self._known) > KEPT_EPISODES:
             del self._known[next(iter(self._known))]
+
+    def end(self, session: str) -> bool:
+        """An episode is over. Returns whether it was running."""
+        return self._known.pop(session, None) is not None
 
     def current(self, observation: Observation) -> _Episode:
         """The episode of an observation.
@@ -115,6 +123,11 @@ class ConvertedPolicy:
         answer = self._channel.infer(observation.session, request)
         episode.calls += 1
         return self._profile.actions.decode(self._returned(answer), references)[: self.spec.chunk_steps].copy()
+
+    def end(self, session: str, success: bool | None) -> None:
+        """Forget an episode, and tell the other end where the way knows such a message."""
+        if self._episodes.end(session):
+            self._channel.end(session, success)
 
     def close(self) -> None:
         """End the channel."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from evalkit.policy.conversion import Conversion, References
 from evalkit.policy.parts import split
 from evalkit.policy.pictures import PictureForm, read_form
 
-KINDS = ("picture", "pictures", "vector", "instruction", "number", "value")
+KINDS = ("picture", "pictures", "vector", "instruction", "number", "value", "history")
 NUMBERS = ("step", "seed", "call", "first")
 
 
@@ -140,6 +140,25 @@ class MappingField:
         return {key: field.value(moment) for key, field in self.fields.items()}
 
 
+@dataclass(frozen=True)
+class HistoryField:
+    """A field of each of the last observations, stacked along a new first axis, oldest first."""
+
+    field: Field
+    steps: int
+
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """See ``Field``."""
+        return self.field.cameras
+
+    def value(self, moment: Moment) -> Any:
+        """See ``Field``. Where an episode has had fewer observations, its first one is repeated."""
+        seen = [*moment.observation.history, moment.observation][-self.steps :]
+        rows = [seen[0]] * (self.steps - len(seen)) + seen
+        return np.stack([self.field.value(replace(moment, observation=row)) for row in rows])
+
+
 def robot_vector(observation: Observation, robot: str) -> Any:
     """RoboTwin's own vector of an observation: (14,) for ``qpos``, (16,) for ``ee``.
 
@@ -153,8 +172,14 @@ def robot_vector(observation: Observation, robot: str) -> Any:
     return observation.endpose
 
 
-def read_field(values: Any, where: str, folder: Path) -> Field:
+def read_field(values: Any, where: str, folder: Path, history_steps: int = 1) -> Field:
     """A value of a request from YAML.
+
+    Args:
+        values: the YAML.
+        where: names it, for messages.
+        folder: where relative paths start.
+        history_steps: observations that the policy declares to see.
 
     Raises:
         UserError: it names no source, or one wrongly.
@@ -163,7 +188,8 @@ def read_field(values: Any, where: str, folder: Path) -> Field:
         raise UserError(f"{where} is {values!r}: give one of {', '.join(KINDS)}")
     kinds = [kind for kind in KINDS if kind in values]
     if not kinds:
-        return MappingField({str(k): read_field(inner, f"{where}.{k}", folder) for k, inner in values.items()})
+        inner = {str(key): read_field(value, f"{where}.{key}", folder, history_steps) for key, value in values.items()}
+        return MappingField(inner)
     if len(kinds) > 1:
         raise UserError(f"{where} names two sources: {' and '.join(kinds)}")
     kind, rest = kinds[0], {key: value for key, value in values.items() if key != kinds[0]}
@@ -172,6 +198,8 @@ def read_field(values: Any, where: str, folder: Path) -> Field:
         return PictureField(cameras, read_form(rest, where), kind == "pictures")
     if kind == "vector":
         return _vector(values, rest, where, folder)
+    if kind == "history":
+        return _history(values[kind], rest, where, folder, history_steps)
     allowed = ("on_reset",) if kind == "instruction" else ()
     unknown = sorted(set(rest) - set(allowed))
     if unknown:
@@ -185,6 +213,17 @@ def read_field(values: Any, where: str, folder: Path) -> Field:
             raise UserError(f"{where}: number is {values[kind]!r}: use {', '.join(NUMBERS)}")
         return NumberField(values[kind])
     return ValueField(values[kind])
+
+
+def _history(values: Any, rest: Mapping[str, Any], where: str, folder: Path, history_steps: int) -> HistoryField:
+    if rest:
+        raise UserError(f"{where} has no setting {sorted(rest)[0]!r}: settings belong to what history is of")
+    if history_steps < 2:
+        raise UserError(f"{where} is a history, but robot.history_steps is {history_steps}: say how far it goes back")
+    field = read_field(values, f"{where}.history", folder)
+    if not isinstance(field, PictureField | VectorField):
+        raise UserError(f"{where}: history is of a picture, pictures or a vector")
+    return HistoryField(field, history_steps)
 
 
 def _vector(values: Mapping[str, Any], rest: Mapping[str, Any], where: str, folder: Path) -> VectorField:

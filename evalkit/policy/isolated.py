@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from evalkit.core.errors import PolicyError, PolicyLostError, UserError
+from evalkit.core.memory import format_bytes
 from evalkit.policy.contract import EpisodeInfo
+from evalkit.policy.supervision import MemoryGuard, policy_limit_bytes
 from evalkit.policy.wire.connection import CALL_S
 from evalkit.policy.worker import frames
 
@@ -34,6 +36,8 @@ class PolicyProcess:
         environment: variables added to this process's own.
         call_s: how long a call may take before the process counts as hanging and is killed.
         load_s: how long loading may take.
+        memory_bytes: what it may hold, with all it starts; beyond that it is killed. By default what
+            ``supervision.LIMIT`` in the environment says.
     """
 
     def __init__(
@@ -46,10 +50,13 @@ class PolicyProcess:
         environment: Mapping[str, str] | None = None,
         call_s: float = CALL_S,
         load_s: float = LOAD_S,
+        memory_bytes: int | None = None,
     ) -> None:
         self._python, self._form, self._options, self._name = python, form, dict(options), name
         self._environment, self._call_s, self._load_s = dict(environment or {}), call_s, load_s
+        self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: MemoryGuard | None = None
         self._log: IO[bytes] | None = None
         self.declared: Any = None
         """What the form says of itself, once it is loaded."""
@@ -68,6 +75,7 @@ class PolicyProcess:
         """
         if self._process is not None:
             return
+        limit = self._memory_bytes or policy_limit_bytes()
         self._log = tempfile.TemporaryFile(prefix="evalkit-policy-")  # noqa: SIM115 - lives as long as the process
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **self._environment}
         for inherited in ("PYTHONHOME", "PYTHONPATH"):
@@ -84,7 +92,10 @@ class PolicyProcess:
                 bufsize=0,
             )
         except OSError as error:
+            self.close()
             raise UserError(f"interpreter {self._python} of policy {self._name} can't be started: {error}") from error
+        if limit is not None:
+            self._guard = MemoryGuard(self._process.pid, limit)
         request = {"op": "load", "form": self._form, "options": self._options}
         try:
             self.declared = self._exchange(request, self._load_s, "loading")
@@ -105,6 +116,9 @@ class PolicyProcess:
     def close(self) -> None:
         """End the process and all it started."""
         process, self._process = self._process, None
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.close()
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -131,8 +145,12 @@ class PolicyProcess:
             raise PolicyLostError("policy_timeout", message, signal=signal.SIGKILL, traceback_tail=tail) from None
         except frames.ClosedError:
             code = process.wait()
-            tail = self._tail()
+            tail, guard = self._tail(), self._guard
             self.close()
+            if guard is not None and guard.found_bytes is not None:
+                held, limit = format_bytes(guard.found_bytes), format_bytes(guard.limit_bytes)
+                message = f"the process of policy {self._name} held {held} during {what}, more than {limit}; killed"
+                raise PolicyLostError("policy_memory", message, signal=code and -code, traceback_tail=tail) from None
             how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             last = tail.strip().splitlines()[-1:] or ["nothing"]
             message = f"the process of policy {self._name} ended with {how} during {what}; its last words: {last[0]}"
@@ -176,6 +194,12 @@ class ProcessChannel:
         """See ``Channel``."""
         answer: Mapping[str, Any] = self._process.call("act", session, dict(request))
         return answer
+
+    def end(self, session: str, success: bool | None) -> None:
+        """See ``Channel``. A process that was lost isn't started again for this."""
+        declared = self._process.declared
+        if self._process.pid is not None and isinstance(declared, dict) and declared.get("ends"):
+            self._process.call("end", session, success)
 
     def close(self) -> None:
         """See ``Channel``."""

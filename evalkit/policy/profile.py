@@ -1,6 +1,7 @@
 """Profiles: what a policy is sent, and what its answer means, as data.
 
-    robot:      actions (qpos | ee), cameras, chunk_steps, execute_steps, needs_instruction, stateful, one_at_a_time
+    robot:      actions (qpos | ee), cameras, chunk_steps, execute_steps, needs_instruction, stateful, one_at_a_time,
+                history_steps
     request:    key of the message -> where its value comes from
     answer:     key of the actions, and the steps that make them from RoboTwin's
     asks:       name -> question: what nobody but the user can know; the policy file answers under ``answers``
@@ -13,6 +14,8 @@ A value of the request is one of
     {number: step | seed | call | first}  actions executed so far; the episode's policy seed; decisions so far; is it
                                        the first decision
     {value: anything}                  sent as it is
+    {history: {picture: ...}}          the value of each of the last history_steps observations, oldest first, stacked
+                                       along a new first axis; the first one repeated where there aren't so many yet
     or a mapping of such values.
 """
 
@@ -33,7 +36,8 @@ from evalkit.policy.fields import Field, read_field
 
 CAMERAS = ("head_camera", "left_camera", "right_camera", "front_camera")
 _SECTIONS = ("profile", "about", "sources", "robot", "request", "answer", "asks", "options")
-_ROBOT = ("actions", "cameras", "chunk_steps", "execute_steps", "needs_instruction", "stateful", "one_at_a_time")
+_ROBOT = ("actions", "cameras", "chunk_steps", "execute_steps", "needs_instruction", "stateful")
+_ROBOT_OPTIONAL = ("one_at_a_time", "history_steps")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +51,8 @@ class Profile:
     actions: Conversion
     content: Mapping[str, Any]
     """The profile as data, questions answered: what identifies it."""
+    home: Path
+    """Where its relative paths start."""
 
 
 def profile_names() -> tuple[str, ...]:
@@ -79,7 +85,8 @@ def load_profile(
     content = _answered(content, answers or {}, where)
     spec = read_robot(content["robot"], name, where)
     request = {
-        str(key): read_field(value, f"{where}, request {key}", home) for key, value in content["request"].items()
+        str(key): read_field(value, f"{where}, request {key}", home, spec.history_steps)
+        for key, value in content["request"].items()
     }
     cameras = {camera for field in request.values() for camera in field.cameras}
     unnamed = sorted(cameras - {camera.name for camera in spec.cameras})
@@ -90,7 +97,13 @@ def load_profile(
         raise UserError(f"{where}: answer takes key (where the actions are) and as (list of steps, [] for none)")
     actions = Conversion(spec.action_type, answer["as"], folder=home)
     return Profile(
-        name=name, spec=spec, request=request, answer_key=str(answer["key"]), actions=actions, content=content
+        name=name,
+        spec=spec,
+        request=request,
+        answer_key=str(answer["key"]),
+        actions=actions,
+        content=content,
+        home=home,
     )
 
 
@@ -141,11 +154,11 @@ def read_robot(robot: Mapping[str, Any], name: str, where: str) -> PolicySpec:
     Raises:
         UserError: the first thing that is wrong with it.
     """
-    unknown = sorted(set(robot) - set(_ROBOT))
-    missing = [key for key in _ROBOT[:-1] if key not in robot]
+    unknown = sorted(set(robot) - {*_ROBOT, *_ROBOT_OPTIONAL})
+    missing = [key for key in _ROBOT if key not in robot]
     if unknown or missing:
         wrong = f"has no setting {unknown[0]!r}" if unknown else f"lacks {missing[0]}"
-        raise UserError(f"{where}: robot {wrong}; it takes {', '.join(_ROBOT)}")
+        raise UserError(f"{where}: robot {wrong}; it takes {', '.join([*_ROBOT, *_ROBOT_OPTIONAL])}")
     if robot["actions"] not in ("qpos", "ee"):
         raise UserError(f"{where}: robot.actions is {robot['actions']!r}: use qpos or ee")
     cameras = robot["cameras"]
@@ -154,6 +167,9 @@ def read_robot(robot: Mapping[str, Any], name: str, where: str) -> PolicySpec:
     for key in ("chunk_steps", "execute_steps"):
         if not isinstance(robot[key], int) or robot[key] < 1:
             raise UserError(f"{where}: robot.{key} is {robot[key]!r}: give a number of actions")
+    history_steps = robot.get("history_steps", 1)
+    if not isinstance(history_steps, int) or isinstance(history_steps, bool) or history_steps < 1:
+        raise UserError(f"{where}: robot.history_steps is {history_steps!r}: give a number of observations, 1 or more")
     if robot["execute_steps"] > robot["chunk_steps"]:
         raise UserError(
             f"{where}: robot.execute_steps {robot['execute_steps']} exceeds chunk_steps {robot['chunk_steps']}"
@@ -169,4 +185,5 @@ def read_robot(robot: Mapping[str, Any], name: str, where: str) -> PolicySpec:
         needs_instruction=bool(robot["needs_instruction"]),
         stateful=bool(robot["stateful"]),
         one_at_a_time=bool(robot.get("one_at_a_time", False)),
+        history_steps=history_steps,
     )

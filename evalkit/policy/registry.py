@@ -19,6 +19,7 @@ from evalkit.core.errors import UnknownNameError, UserError
 from evalkit.core.hashing import digest, file_digest
 from evalkit.core.locations import bundled
 from evalkit.policy.contract import Policy, PolicySpec
+from evalkit.policy.ensemble import ensembled, with_ensembling
 from evalkit.policy.settings import PolicySettings
 
 PACKAGE = "evalkit_policies"
@@ -102,6 +103,28 @@ def load_form(name: str) -> Form:
     if not hasattr(module, "identity"):
         raise UserError(f"policy {name} takes no policy file: name it with --policy {name}")
     return cast(Form, module)
+
+
+def load_described(settings: PolicySettings, checkpoint: Path | None, *, device: str) -> Policy:
+    """The policy that a policy file describes.
+
+    Raises:
+        UserError: something is wrong with the file, or with what it names.
+    """
+    policy = load_form(settings.adapter).load(checkpoint, device=device, settings=settings)
+    return with_ensembling(policy, settings.ensemble)
+
+
+def described_spec(settings: PolicySettings) -> PolicySpec:
+    """Its declaration."""
+    spec = load_form(settings.adapter).spec(settings)
+    return spec if settings.ensemble is None else ensembled(spec)
+
+
+def described_identity(settings: PolicySettings) -> Mapping[str, Any]:
+    """Plain values that decide its actions."""
+    identity = load_form(settings.adapter).identity(settings)
+    return identity if settings.ensemble is None else {**identity, "ensemble": settings.ensemble}
 
 
 def load_training(name: str) -> Any:

@@ -44,6 +44,11 @@ class RemotePolicy:
         chunk: ActionChunk = self._process.call("act", _values(observation))
         return chunk
 
+    def end(self, session: str, success: bool | None) -> None:
+        """See ``EndingPolicy``. A process that was lost isn't started again for this."""
+        if self.pid is not None and self._process.declared["ends"]:
+            self._process.call("end", session, success)
+
     def close(self) -> None:
         """See ``Policy``."""
         self._process.close()
@@ -100,4 +105,4 @@ def load_remote(
 
 def _values(observation: Observation) -> dict[str, Any]:
     values = {field.name: getattr(observation, field.name) for field in fields(observation)}
-    return {**values, "images": dict(observation.images)}
+    return {**values, "images": dict(observation.images), "history": [_values(row) for row in observation.history]}

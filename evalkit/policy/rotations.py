@@ -71,6 +71,15 @@ def convert(source: str, target: str, values: Array) -> Array:
     return from_matrix(target, to_matrix(source, values))
 
 
+def one_sign(values: Array, robot: str) -> Array:
+    """RoboTwin's vectors (steps, 14 or 16) with w >= 0: a quaternion and its negative are one rotation."""
+    if robot != "ee":
+        return values
+    rows = values.reshape(-1, 8).copy()
+    rows[:, 3:7] *= np.where(rows[:, 3:4] < 0, -1.0, 1.0)
+    return rows.reshape(values.shape)
+
+
 def _unit(vectors: Array, what: str) -> Array:
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     if not norms.size or float(norms.min()) >= LEAST_NORM:

@@ -3,6 +3,7 @@
 adapter: openpi            which form: a file or folder of policies/
 name: pi0_step30000        what tables call it (the file's name if left out)
 card: training_card.json   how its weights came to be (optional: without it a score has no label)
+ensemble: 0.01             ask at every step and average its chunks, with this decay (see evalkit.policy.ensemble)
 ...                        the form's own settings
 """
 
@@ -20,7 +21,7 @@ from evalkit.core.hashing import digest, file_digest
 
 SEMANTICS = 1
 """Version of what settings mean; raised when a change of evalkit can change a policy's actions."""
-_COMMON = ("adapter", "name", "card")
+_COMMON = ("adapter", "name", "card", "ensemble")
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -36,6 +37,8 @@ class PolicySettings:
     """Where relative paths start: the folder of the file."""
     card: Path | None = None
     """Folder of the training card."""
+    ensemble: float | None = None
+    """Decay of temporal ensembling; None: chunks are executed as they come."""
 
     def path(self, key: str) -> Path | None:
         """A setting that is a path, absolute; None if it is left out."""
@@ -85,7 +88,14 @@ def read_settings(path: Path) -> PolicySettings:
         options={str(key): value for key, value in values.items() if key not in _COMMON},
         folder=folder,
         card=(folder / str(card)).parent if card is not None else None,
+        ensemble=_decay(path, values.get("ensemble")),
     )
+
+
+def _decay(path: Path, value: Any) -> float | None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
+        return None if value is None else float(value)
+    raise UserError(f"{path}: ensemble is {value!r}: give the decay of the weights, 0 or more, e.g. 0.01")
 
 
 def tree_digest(folder: Path, suffixes: Sequence[str] = (".py", ".yml", ".yaml", ".json")) -> str:

@@ -10,6 +10,8 @@ from typing import Protocol
 from evalkit.core.trial import TrialSpec
 from evalkit.plan.seed_files import SeedFiles
 from evalkit.plan.seeds import SeedList
+from evalkit.pool.health import CrewLostError
+from evalkit.pool.history_work import HistorySeedWork, HistoryTrialWork
 from evalkit.pool.observer import Observer
 from evalkit.pool.scheduler import GRACE_S, Crew, Scheduler, Work
 from evalkit.pool.seed_work import SeedNeed, SeedWork
@@ -63,7 +65,11 @@ def find_seeds(
     Raises:
         UserError: a search is hopeless, or a candidate failed for a reason that is no rejection.
     """
-    work = SeedWork(needs, files, observer, keep_going=hopeless is not None)
+    work: SeedWork | HistorySeedWork
+    if any(need.rule.history for need in needs):
+        work = HistorySeedWork(needs, files, observer)
+    else:
+        work = SeedWork(needs, files, observer, keep_going=hopeless is not None)
     Scheduler(crew, work, stop=stop, on_tick=observer.tick, grace_s=grace_s).run()
     if hopeless is not None:
         hopeless.update(work.hopeless)
@@ -79,6 +85,7 @@ def run_trials(
     *,
     video: bool = False,
     task_order: Sequence[str] = (),
+    trial_limit_s: float | None = None,
     stop: Callable[[], bool] = lambda: False,
     grace_s: float = GRACE_S,
 ) -> Session:
@@ -91,11 +98,15 @@ def run_trials(
         configs: name -> configuration.
         observer: told about progress.
         video: whether workers write videos into the run's folder.
-        task_order: tasks in the order to start them; longest first if empty.
+        task_order: tasks in the order to start them; all evenly, longest first, if empty.
+        trial_limit_s: wall limit of a trial, if it isn't to follow from its horizon.
         stop: asked often; trials then in flight are lost and remain to be run.
         grace_s: see ``evalkit.pool.scheduler``.
     """
-    work = TrialWork(run, remaining, configs, observer, video=video, task_order=task_order)
+    if run.info.bug_compatible:
+        in_order = HistoryTrialWork(run, remaining, configs, observer, video=video)
+        return work_through(crew, in_order, observer, stop=stop, grace_s=grace_s)
+    work = TrialWork(run, remaining, configs, observer, video=video, task_order=task_order, trial_limit_s=trial_limit_s)
     return work_through(crew, work, observer, stop=stop, grace_s=grace_s)
 
 
@@ -118,11 +129,16 @@ def work_through(
 ) -> Session:
     """Run the work to its end, or until told to stop."""
     started = time.monotonic()
-    ended = Scheduler(crew, work, stop=stop, on_tick=observer.tick, grace_s=grace_s).run()
+    lost: str | None = None
+    try:
+        ended = Scheduler(crew, work, stop=stop, on_tick=observer.tick, grace_s=grace_s).run()
+    except CrewLostError as error:  # what was done is kept and reported; the same command goes on later
+        ended, lost = True, str(error)
+    reason = lost or work.stop_reason
     return Session(
-        complete=ended and work.stop_reason is None,
+        complete=ended and reason is None,
         interrupted=not ended,
-        stop_reason=work.stop_reason,
+        stop_reason=reason,
         wall_s=time.monotonic() - started,
         simulator_s=work.simulator_s,
         workers=crew.size,

@@ -38,3 +38,28 @@ class Fuse:
     def _in_a_row(self, number: int) -> bool:
         last = self._errors[-number:]
         return len(last) == number and len(set(last)) == 1
+
+
+class StratumFuse:
+    """Watches each task and configuration by itself: where trials only ever go missing, no more of them should start.
+
+    A crash or hang on every scene of one task would otherwise cost a hundred trials, three attempts each.
+    """
+
+    def __init__(self) -> None:
+        self._worked: set[tuple[str, str]] = set()
+        self._missing: dict[tuple[str, str], list[tuple[Outcome, str]]] = {}
+
+    def check(self, record: TrialRecord) -> str | None:
+        """The reason to start no more trials of the record's task and configuration, or None."""
+        stratum = record.spec.task, record.spec.config
+        if record.outcome.is_scored:
+            self._worked.add(stratum)
+        if stratum in self._worked:
+            return None
+        kind, message = (record.error.kind, record.error.message) if record.error else ("", "")
+        ends = self._missing.setdefault(stratum, [])
+        ends.append((record.outcome, kind))
+        if len(ends) < MISSING or len(set(ends)) > 1:
+            return None
+        return f"its first {len(ends)} trials all ended in {record.outcome} {kind}, the last one: {message}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
+from evalkit.core.record import ErrorInfo
 from evalkit.episode.decide import LocalDecider
+from evalkit.policy.contract import Policy
 from evalkit.pool.jobs import Failed, Finished, Job, PolicyFactory, SimulatorFactory, makers_of, policy_of
 from evalkit.pool.worker import Worker
 
@@ -18,6 +20,7 @@ class InlineCrew:
         make_simulator: makes each worker's simulator.
         make_policy: makes the policy, or None if no job needs one. Several by policy digest, as for ``RayCrew``.
         newest_first: finish jobs in reverse order of their start, to show that order doesn't matter.
+        failed: if given, policies that can't be loaded are left out, and why is noted here by digest.
     """
 
     def __init__(
@@ -27,17 +30,31 @@ class InlineCrew:
         make_policy: PolicyFactory | Mapping[str, PolicyFactory] | None = None,
         *,
         newest_first: bool = False,
+        failed: dict[str, str] | None = None,
     ) -> None:
-        self._policies = {name: make() for name, make in makers_of(make_policy).items()}
+        self._policies: dict[str, Policy] = {}
+        for name, make in makers_of(make_policy).items():
+            try:
+                self._policies[name] = make()
+            except Exception as error:
+                if failed is None:
+                    raise
+                failed[name] = f"the policy can't be loaded: {type(error).__name__}: {error}"
         self._deciders = {name: LocalDecider(policy) for name, policy in self._policies.items()}
         self._workers = [Worker(f"worker-{index}", make_simulator, None) for index in range(workers)]
         self._started: deque[tuple[int, Job, int]] = deque()
+        self.notices: list[ErrorInfo] = []
+        """What happened to devices: nothing, here there are none."""
         self._newest_first = newest_first
 
     @property
     def size(self) -> int:
         """See ``Crew``."""
         return len(self._workers)
+
+    def usable(self, worker: int) -> bool:
+        """See ``Crew``."""
+        return True
 
     def start(self, worker: int, job: Job, attempt: int) -> None:
         """See ``Crew``; the job runs in ``wait``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -16,6 +16,7 @@ from evalkit.episode.decide import Decider
 from evalkit.episode.run_trial import run_trial
 from evalkit.plan.seeds import SeedEntry
 from evalkit.policy.contract import Policy
+from evalkit.protocol.variant import ROBOTWINS, SeedRule
 from evalkit.sim.contract import Scene, Simulator
 
 SimulatorFactory = Callable[[str], Simulator]
@@ -163,6 +164,10 @@ class SeedJob:
     config_digest: str
     split: Split
     limit_s: float
+    rule: SeedRule = ROBOTWINS
+    """Whether the candidate is tried, and what the policy is told."""
+    judged: SeedEntry | None = None
+    """The candidate as another list has it, which has other sentences for the same scenes: it isn't tried again."""
 
     @property
     def key(self) -> str:
@@ -180,6 +185,11 @@ class SeedJob:
         An exception of the task code rejects the candidate; a crash, a hang or a missing instruction template is
         raised.
         """
+        if not self.rule.checked:
+            return self._unchecked(tools.sim)
+        if self.judged is not None:
+            told = self._instruction(tools.sim, self.judged.info) if self.judged.accepted else ""
+            return replace(self.judged, instruction=told, instruction_split=self.split)
         scene, sim = self.scene, tools.sim
         started = time.perf_counter()
         try:
@@ -200,17 +210,38 @@ class SeedJob:
                 expert_s=expert_s,
                 plan_failures=dict(result.plan_failures),
             )
-        sentences = sim.instructions(scene.task, result.info, self.split, scene.seed, INSTRUCTION_CANDIDATES)
-        choice = stream(scene.seed, "instruction", self.split, scene.task).integers(len(sentences))
         return self._entry(
             accepted=True,
             reason="ok",
             info=dict(result.info),
-            instruction=sentences[choice],
+            instruction=self._instruction(sim, result.info),
             scene_digest=built.state_digest,
             setup_s=setup_s,
             expert_s=expert_s,
         )
+
+    def _unchecked(self, sim: Simulator) -> SeedEntry:
+        """Accept the candidate as it is. Where it has a sentence, the expert is asked what is in the scene."""
+        info: Mapping[str, str] = {}
+        if self.rule.sentences:
+            try:
+                sim.reset(self.scene)
+                info = sim.expert().info
+            except UnstableSceneError:
+                pass  # the trial will meet it again, and say so
+        told = self._instruction(sim, info) if info else self._task_name
+        return self._entry(accepted=True, reason="unchecked", info=dict(info), instruction=told)
+
+    @property
+    def _task_name(self) -> str:
+        return self.scene.task.replace("_", " ")
+
+    def _instruction(self, sim: Simulator, info: Mapping[str, str]) -> str:
+        task, seed = self.scene.task, self.scene.seed
+        if not self.rule.sentences:
+            return self._task_name
+        sentences = sim.instructions(task, info, self.split, seed, INSTRUCTION_CANDIDATES)
+        return sentences[stream(seed, "instruction", self.split, task).integers(len(sentences))]
 
     def rejected(self, error: ErrorInfo) -> SeedEntry:
         """The entry of a candidate on which the simulator failed every time."""

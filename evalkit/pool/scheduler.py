@@ -2,6 +2,9 @@
 
 A job has ``MAX_ATTEMPTS`` attempts. When the policy server dies, every job in flight is a suspect: suspects are tried
 again one at a time with nothing else in flight, so that a poisonous one is found out and the others are not blamed.
+
+A simulator that doesn't start says nothing about the job, which keeps its attempts; but if none starts at all, or
+suddenly none any more, the run ends at once with the simulator's own words (``evalkit.pool.starts``).
 """
 
 from __future__ import annotations
@@ -12,13 +15,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from evalkit.core.errors import HarnessError
 from evalkit.core.record import ErrorInfo
 from evalkit.pool.jobs import Failed, Finished, Job
+from evalkit.pool.starts import Starts
+from evalkit.sim.start import START
 
 MAX_ATTEMPTS = 3
 GRACE_S = 60.0
 """A worker kills a hanging simulator itself; if it hasn't answered so long after, the worker is killed."""
 POLL_S = 0.5
+NODE_LOST = "node_lost"
+"""Kind of the failure of a job whose node is gone."""
 
 
 class Crew(Protocol):
@@ -27,6 +35,10 @@ class Crew(Protocol):
     @property
     def size(self) -> int:
         """Number of workers."""
+        ...
+
+    def usable(self, worker: int) -> bool:
+        """Whether the worker can take jobs: one whose node is lost may have nowhere to go."""
         ...
 
     def start(self, worker: int, job: Job, attempt: int) -> None:
@@ -75,6 +87,7 @@ class _Flight:
     job: Job
     started: float
     alone: bool
+    worker: int
 
 
 class Scheduler:
@@ -83,7 +96,7 @@ class Scheduler:
     Args:
         crew: the workers; not closed here.
         work: the jobs.
-        stop: asked often; when it says True, nothing new starts and ``run`` returns.
+        stop: asked often; when it says True, nothing new starts and ``run`` returns soon.
         on_tick: called often with the number of busy workers.
         grace_s: see ``GRACE_S``.
     """
@@ -102,11 +115,24 @@ class Scheduler:
         self._retries: deque[Job] = deque()
         self._suspects: deque[Job] = deque()
         self._busy: dict[int, _Flight] = {}
+        self._starts = Starts()
 
     def run(self) -> bool:
-        """Work until nothing is left (True) or until told to stop (False); jobs then in flight are lost."""
-        while not self._stop():
-            self._fill()
+        """Work until nothing is left (True) or until told to stop (False).
+
+        Told to stop, nothing new starts; what is in flight may end until ``stop.at_once()``, and is lost then. A
+        ``stop`` without ``at_once`` means at once.
+
+        Raises:
+            HarnessError: no simulator starts.
+        """
+        at_once: Callable[[], bool] = getattr(self._stop, "at_once", self._stop)
+        while True:
+            stopping = self._stop()
+            if stopping and (not self._busy or at_once()):
+                return not self._busy and self._is_finished()
+            if not stopping:
+                self._fill()
             self._on_tick(len(self._busy))
             if not self._busy:
                 return True
@@ -114,18 +140,22 @@ class Scheduler:
                 flight = self._busy.pop(worker)
                 self._settle(flight, result)
             self._kill_hanging()
-        return False
+
+    def _is_finished(self) -> bool:
+        return not self._retries and not self._suspects and self._work.next_job() is None
 
     def _fill(self) -> None:
         for worker in range(self._crew.size):
-            if worker in self._busy:
+            if worker in self._busy or not self._crew.usable(worker):
+                continue
+            if self._busy and self._starts.rests(worker):
                 continue
             chosen = self._choose()
             if chosen is None:
                 return
             job, alone = chosen
             self._attempts[job.key] = self._attempts.get(job.key, 0) + 1
-            self._busy[worker] = _Flight(job=job, started=time.monotonic(), alone=alone)
+            self._busy[worker] = _Flight(job=job, started=time.monotonic(), alone=alone, worker=worker)
             self._crew.start(worker, job, self._attempts[job.key])
 
     def _choose(self) -> tuple[Job, bool] | None:
@@ -142,9 +172,19 @@ class Scheduler:
         job = flight.job
         attempts = self._attempts[job.key]
         if isinstance(result, Finished):
+            self._starts.came_up(flight.worker)
             self._work.done(job, result, attempts)
             return
+        if result.error.kind == START:
+            self._not_started(flight, result)
+            return
         self._work.incident(job, result, attempts)
+        if result.error.kind == NODE_LOST:  # says nothing about the job, which keeps its attempts
+            self._attempts[job.key] -= 1
+            self._retries.append(job)
+            return
+        if result.scope == "simulator":  # any other failure of a simulator comes after its start
+            self._starts.came_up(flight.worker)
         if result.scope == "policy_server":
             self._crew.renew_policy(result.policy_generation)
         if attempts >= MAX_ATTEMPTS:
@@ -153,6 +193,17 @@ class Scheduler:
             self._suspects.append(job)
         else:
             self._retries.append(job)
+
+    def _not_started(self, flight: _Flight, result: Failed) -> None:
+        job = flight.job
+        if self._starts.is_news(result.error.message.partition("; log: ")[0]):
+            self._work.incident(job, result, self._attempts[job.key])
+        self._starts.failed(flight.worker)
+        usable = [worker for worker in range(self._crew.size) if self._crew.usable(worker)]
+        if verdict := self._starts.verdict(usable):
+            raise HarnessError(f"{verdict}: {result.error.message}")
+        self._attempts[job.key] -= 1
+        self._retries.append(job)
 
     def _kill_hanging(self) -> None:
         now = time.monotonic()

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from evalkit.core.errors import HarnessError, UserError
 from evalkit.core.tasks import STEP_LIMITS
+from evalkit.core.trial import Split, TrialSpec
 from evalkit.plan.seed_files import SeedFiles
 from evalkit.plan.seeds import REJECTED_IN_A_ROW, SeedEntry, SeedList, SeedSearch
 from evalkit.pool.jobs import Failed, Finished, Job, SeedJob
 from evalkit.pool.observer import Observer
 from evalkit.protocol.config import TaskConfig
+from evalkit.protocol.variant import ROBOTWINS, SeedRule
 from evalkit.sim.contract import Scene
 
 SEED_LIMIT_S = 600.0
@@ -30,6 +32,15 @@ class SeedNeed:
     """Try exactly so many candidates instead of looking for ``count`` accepted ones."""
     give_up_after: int = REJECTED_IN_A_ROW
     """So many rejected candidates in a row, and one more, end the search for ``count``."""
+    rule: SeedRule = ROBOTWINS
+    """How the list is made; lists of other rules are kept apart."""
+
+    @property
+    def split(self) -> Split:
+        """Sentences that the list's entries have."""
+        if not self.rule.sentences:
+            return "none"
+        return self.rule.split or self.config.instruction_split
 
 
 class SeedWork:
@@ -47,7 +58,8 @@ class SeedWork:
     ) -> None:
         self._files, self._observer, self._keep_going = files, observer, keep_going
         self._needs = {(need.task, need.config.name): need for need in needs}
-        self._searches = {key: _open(need, files) for key, need in self._needs.items()}
+        self._searches = {key: open_search(need, files) for key, need in self._needs.items()}
+        self._judged = {key: _judged(need, files) for key, need in self._needs.items()}
         self.hopeless: dict[tuple[str, str], str] = {}
         """(task, configuration) -> why its list can't be completed."""
         for (task, config), search in self._searches.items():
@@ -81,7 +93,7 @@ class SeedWork:
                 self.hopeless[key] = str(error)
                 continue
             if seed is not None:
-                return self._job(self._needs[key], seed)
+                return self._job(self._needs[key], seed, self._judged[key].get(seed))
         return None
 
     def done(self, job: Job, result: Finished, attempts: int) -> None:
@@ -116,16 +128,18 @@ class SeedWork:
         key = job.scene.task, job.scene.config
         search = self._searches[key]
         for new in search.put(entry):
-            self._files.append(*key, new)
+            self._files.append(*key, new, self._needs[key].rule.folder)
         self._observer.seeds(*key, *search.progress)
 
     @staticmethod
-    def _job(need: SeedNeed, seed: int) -> SeedJob:
+    def _job(need: SeedNeed, seed: int, judged: SeedEntry | None) -> SeedJob:
         return SeedJob(
             scene=make_scene(need.task, need.config, seed),
             config_digest=need.config.digest,
-            split=need.config.instruction_split,
+            split=need.split,
             limit_s=SEED_LIMIT_S,
+            rule=need.rule,
+            judged=judged,
         )
 
 
@@ -136,14 +150,36 @@ def make_scene(task: str, config: TaskConfig, seed: int) -> Scene:
     )
 
 
+def scene_of(spec: TrialSpec, config: TaskConfig) -> Scene:
+    """The scene of a trial, with its step limit and its rule of success."""
+    return Scene(
+        task=spec.task,
+        config=spec.config,
+        settings=dict(config.settings),
+        seed=spec.seed,
+        horizon_steps=spec.horizon_steps,
+        success=spec.success,
+        history=spec.history,
+    )
+
+
 def read_lists(needs: Sequence[SeedNeed], files: SeedFiles) -> dict[tuple[str, str], SeedList]:
     """The wanted lists that the files complete already."""
-    searches = {(need.task, need.config.name): _open(need, files) for need in needs}
+    searches = {(need.task, need.config.name): open_search(need, files) for need in needs}
     return {key: search.result() for key, search in searches.items() if search.is_done}
 
 
-def _open(need: SeedNeed, files: SeedFiles) -> SeedSearch:
+def _judged(need: SeedNeed, files: SeedFiles) -> dict[int, SeedEntry]:
+    """Candidates that RoboTwin's way has judged already, for a rule that differs in what the policy is told alone."""
+    if need.rule.history or not need.rule.checked or not need.rule.folder:
+        return {}
     known = files.read(need.task, need.config.name)
+    return {entry.seed: entry for entry in known if entry.config_digest == need.config.digest and entry.scene_digest}
+
+
+def open_search(need: SeedNeed, files: SeedFiles) -> SeedSearch:
+    """The search for a list, as far as the files have it."""
+    known = files.read(need.task, need.config.name, need.rule.folder)
     return SeedSearch(
         need.task,
         need.config.name,
@@ -153,4 +189,5 @@ def _open(need: SeedNeed, files: SeedFiles) -> SeedSearch:
         known,
         candidates=need.candidates,
         give_up_after=need.give_up_after,
+        first=need.rule.first,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,24 +10,25 @@ from evalkit.core.errors import HarnessError
 from evalkit.core.outcome import Outcome
 from evalkit.core.record import TrialRecord
 from evalkit.core.trial import TrialSpec
-from evalkit.pool.fuse import Fuse
+from evalkit.pool.error_rule import ErrorRule
+from evalkit.pool.fair_queue import FairQueue, stratum_of
+from evalkit.pool.fuse import Fuse, StratumFuse
 from evalkit.pool.jobs import Failed, Finished, Job, TrialJob
 from evalkit.pool.observer import Observer
-from evalkit.pool.seed_work import make_scene
+from evalkit.pool.seed_work import scene_of
 from evalkit.protocol.config import TaskConfig
 from evalkit.store.run import MEDIA_FOLDER, Run
 
 TRIAL_LIMIT_S = 300.0
 STEP_LIMIT_S = 3.0
 """A trial may take ``TRIAL_LIMIT_S`` plus this for each action of its horizon: some ten times the usual."""
-_GUESS_S = 0.1
-"""Expected wall time per action of the horizon before any was measured."""
 
 
 class TrialWork:
     """A ``Work`` over what remains of a run.
 
-    Trials of the task that is expected to take longest go first, unless an order is given. No outcome depends on it.
+    All tasks and configurations advance evenly, long trials first (see ``FairQueue``), unless an order is given. No
+    outcome depends on it. A task whose trials can't be run here is set aside, and the others go on.
 
     Args:
         run: where records go.
@@ -38,6 +37,7 @@ class TrialWork:
         observer: told about every record.
         video: whether workers write a video of each trial.
         task_order: tasks in the order their trials are to start; all of them, or none for longest first.
+        trial_limit_s: wall limit of a trial; None for ``TRIAL_LIMIT_S`` and ``STEP_LIMIT_S``.
     """
 
     def __init__(
@@ -49,26 +49,29 @@ class TrialWork:
         *,
         video: bool = False,
         task_order: Sequence[str] = (),
+        trial_limit_s: float | None = None,
     ) -> None:
-        self._task_order = list(task_order)
         self._run, self._configs, self._observer, self._video = run, configs, observer, video
-        self._queues: dict[str, deque[TrialSpec]] = defaultdict(deque)
-        for spec in remaining:
-            self._queues[spec.task].append(spec)
-        self._rates: dict[str, list[float]] = defaultdict(list)
-        self._fuse = Fuse()
-        self.stop_reason: str | None = None
-        """Why no more trials start, if the fuse blew."""
+        self._queue = FairQueue(remaining, run.plan, task_order)
+        self._trial_limit_s = trial_limit_s
+        self._fuse, self._stratum_fuse = Fuse(), StratumFuse()
+        self._blown: str | None = None
+        self._set_aside: list[str] = []
         self.simulator_s = 0.0
         """Time simulators worked in the trials finished so far."""
+        self._error_rule = ErrorRule(run)
+        for record in run.records().values():
+            self._apply_error_rule(record)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why trials remain that don't start: the fuse blew, or tasks were set aside."""
+        return self._blown or "; ".join(self._set_aside) or None
 
     def next_job(self) -> Job | None:
         """See ``Work``."""
-        waiting = [task for task, queue in self._queues.items() if queue]
-        if self.stop_reason or not waiting:
-            return None
-        first = min(waiting, key=self._task_order.index) if self._task_order else max(waiting, key=self._expected_s)
-        return self.job(self._queues[first].popleft())
+        spec = None if self._blown else self._queue.pop()
+        return None if spec is None else self.job(spec)
 
     def done(self, job: Job, result: Finished, attempts: int) -> None:
         """See ``Work``."""
@@ -77,7 +80,7 @@ class TrialWork:
             raise HarnessError(f"{job.title} gave {type(record).__name__}")
         record = replace(record, attempts=attempts, worker=result.worker, node=result.node)
         if record.outcome.is_scored:
-            self._rates[record.spec.task].append(record.timings.wall_s / record.spec.horizon_steps)
+            self._queue.learn(record)
         self.simulator_s += record.timings.simulator_s
         self._take(record)
 
@@ -111,20 +114,25 @@ class TrialWork:
     def _take(self, record: TrialRecord) -> None:
         self._run.append(record)
         self._observer.trial(record)
-        self.stop_reason = self.stop_reason or self._fuse.check(record)
+        self._blown = self._blown or self._fuse.check(record)
+        reason = self._stratum_fuse.check(record)
+        stratum = stratum_of(record.spec)
+        self._apply_error_rule(record)
+        if reason and not self._blown and self._queue.holds(stratum) and (left := self._queue.drop(stratum)):
+            self._set_aside.append(f"{' '.join(stratum)} was set aside with {left} trials not run: {reason}")
 
-    def _expected_s(self, task: str) -> float:
-        horizon_steps = self._queues[task][0].horizon_steps
-        known = self._rates[task] or [rate for rates in self._rates.values() for rate in rates] or [_GUESS_S]
-        return horizon_steps * statistics.fmean(known)
+    def _apply_error_rule(self, record: TrialRecord) -> None:
+        for stratum, reason in self._error_rule.ended_by(record):
+            if self._queue.holds(stratum) and self._queue.drop(stratum) and reason not in self._set_aside:
+                self._set_aside.append(reason)
 
     def job(self, spec: TrialSpec) -> TrialJob:
         """The job that runs a trial."""
         name = f"{MEDIA_FOLDER}/{spec.config}/{spec.task}/{spec.seed}-{spec.key[:8]}.mp4"
         return TrialJob(
             spec=spec,
-            scene=make_scene(spec.task, self._configs[spec.config], spec.seed),
-            limit_s=TRIAL_LIMIT_S + STEP_LIMIT_S * spec.horizon_steps,
+            scene=scene_of(spec, self._configs[spec.config]),
+            limit_s=self._trial_limit_s or TRIAL_LIMIT_S + STEP_LIMIT_S * spec.horizon_steps,
             media_root=self._run.folder.resolve() if self._video else None,
             video=name if self._video else None,
         )

@@ -25,7 +25,7 @@ class Label:
     """One line each."""
 
 
-def label(card: TrainingCard | None, config: str, *, privileged: bool = False) -> Label:
+def label(card: TrainingCard | None, config: str, *, privileged: bool = False, under: str = "") -> Label:
     """Label of the score of a checkpoint under a configuration.
 
     Training data is that of the checkpoint and of every checkpoint its weights came from: one randomized
@@ -35,7 +35,14 @@ def label(card: TrainingCard | None, config: str, *, privileged: bool = False) -
         card: the checkpoint's training card, or None if it has none.
         config: name of the configuration it is evaluated under.
         privileged: whether the policy is told what no robot could know.
+        under: what else than the leaderboard's protocol the score is measured under, e.g. ``"x-vla"``. It stands beside
+            the label, so that no such score is taken for one of the leaderboard's names.
     """
+    found = _label(card, config, privileged)
+    return Label(text=f"{found.text} ({under})", reasons=found.reasons) if under else found
+
+
+def _label(card: TrainingCard | None, config: str, privileged: bool) -> Label:
     if privileged:
         return Label(text=PRIVILEGED, reasons=("the policy is told what no robot could know",))
     seen, gaps = _training_data(card)

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from evalkit.core.errors import UnknownNameError, UserError
 from evalkit.core.outcome import Outcome
-from evalkit.protocol.comparability import shown
+from evalkit.protocol.comparability import PER_RUN, Fact, shown
 from evalkit.protocol.config import load_config
 from evalkit.protocol.sheets import ProtocolSheet, check_keys, known_sheets, load_sheet, read_sheet
 from evalkit.protocol.training_set import training_parts
+from evalkit.protocol.variant import Rules, rules_of
 
-CountsAs = Literal["success", "failure", "missing"]
-_FIRST_SEED = re.compile(r"(\d+) \* \(1 \+ s\)")
+CountsAs = Literal["success", "failure", "missing", "dropped"]
+LEADERBOARD = "leaderboard"
+_KEYS = ("outcomes",)
+_OPTIONAL = ("labels", "instead", "sentences_for", "without_tasks")
+_OF_ERRORS: Mapping[str, Mapping[str, CountsAs]] = {
+    "policy_failure_sim_missing": {"policy_error": "failure", "sim_error": "missing"},
+    "failure": {"policy_error": "failure", "sim_error": "failure"},
+    "stops_task": {"policy_error": "missing", "sim_error": "missing"},
+    "stops_run": {"policy_error": "missing", "sim_error": "missing"},
+    "dropped": {"policy_error": "dropped", "sim_error": "dropped"},
+}
+"""Word of ``errors`` -> what the outcomes must count as, so that a sheet can't say two things."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,21 +50,31 @@ class Protocol:
     """ISO date on which the source was read."""
     embodiment: str
     configs: Mapping[str, str]
-    """Label of the score -> configuration it is measured under."""
-    tasks: int
-    trials_per_task: int
-    first_seed: int
-    seed_stride: int
-    """Seed base b starts at ``first_seed + b * seed_stride``."""
-    accepted: tuple[str, ...]
-    """What makes a candidate seed count."""
-    instruction: Literal["config"]
-    """The split that the task configuration's ``eval_instruction`` names."""
-    step_limits: Literal["official"]
-    success: Literal["any_instant"]
+    """Label of the score -> configuration it is measured under. Other protocols than the leaderboard's have no labels
+    of their own: there the configuration's name."""
+    tasks: int | None
+    """None: left to each run."""
+    trials_per_task: int | None
+    """None: left to each run."""
+    rules: Rules
     outcomes: Mapping[Outcome, CountsAs]
-    training: TrainingRule
-    score: Literal["macro_mean"]
+    training: TrainingRule | None
+    """None: an entry may have learned from anything."""
+
+    @property
+    def is_leaderboard(self) -> bool:
+        """Whether scores under it may stand on RoboTwin's board."""
+        return self.name == LEADERBOARD
+
+    @property
+    def first_seed(self) -> int:
+        """First candidate of seed base 0."""
+        return self.rules.first_seed
+
+    @property
+    def seed_stride(self) -> int:
+        """Seed base b starts at ``first_seed + b * seed_stride``."""
+        return self.rules.seed_stride
 
 
 def known_protocols() -> tuple[str, ...]:
@@ -61,6 +82,7 @@ def known_protocols() -> tuple[str, ...]:
     return tuple(name for name in known_sheets() if load_sheet(name).scoring is not None)
 
 
+@cache
 def load_protocol(name: str) -> Protocol:
     """A protocol by name.
 
@@ -92,48 +114,42 @@ def _protocol(sheet: ProtocolSheet, path: Path) -> Protocol:
     scoring = sheet.scoring
     if scoring is None:
         raise UserError(f"{path}: key scoring is missing")
-    check_keys(path, scoring, ("labels", "outcomes"), prefix="scoring.")
+    official = sheet.name == LEADERBOARD
+    check_keys(path, scoring, (*_KEYS, "labels") if official else _KEYS, prefix="scoring.", optional=_OPTIONAL)
     check_keys(path, scoring["outcomes"], tuple(map(str, Outcome)), prefix="scoring.outcomes.")
-    labels, outcomes = scoring["labels"], scoring["outcomes"]
+    labels = scoring.get("labels", {config: config for config in sheet.configs})
     if not isinstance(labels, Mapping) or tuple(labels.values()) != sheet.configs:
         raise UserError(f"{path}: scoring.labels is {labels!r}; it must name {' and '.join(sheet.configs)} in order")
-    for outcome, counts_as in outcomes.items():
-        if counts_as not in get_args(CountsAs):
-            raise UnknownNameError(f"meaning of outcome {outcome} in {path}:", str(counts_as), get_args(CountsAs))
-    facts = {name: shown(fact) for name, fact in sheet.facts.items()}
-    for key, wanted in (
-        ("accepted_seeds", "expert_in_order"),
-        ("instruction_source", "templates"),
-        ("step_limits", "official"),
-        ("success", "any_instant"),
-        ("denominator", "planned_trials"),
-        ("score", "macro_mean"),
-    ):
-        if facts[key] != wanted:
-            raise UserError(f"{path}: {key} is {facts[key]!r}; {wanted!r} is the only rule evalkit scores under")
-    for config, split in sheet.instruction_split.items():
-        if split != load_config(config).instruction_split:
-            raise UserError(f"{path}: instruction_split of {config} is {split!r}; the configuration says otherwise")
-    first_seed = int(_parsed(path, "first_seed", facts, _FIRST_SEED, "like 100000 * (1 + s)")[1])
+    rules = rules_of(sheet, path, {config: load_config(config).instruction_split for config in sheet.configs})
+    if official and rules.splits != rules.own_splits:
+        raise UserError(f"{path}: instruction_split is {dict(rules.splits)}; the configurations say otherwise")
+    facts = sheet.facts
     return Protocol(
         name=sheet.name,
         version=sheet.version,
         source=sheet.source,
         read_on=sheet.read_on,
-        embodiment=facts["embodiment"],
+        embodiment=shown(facts["embodiment"]),
         configs=dict(labels),
-        tasks=_count(path, "tasks", facts),
-        trials_per_task=_count(path, "trials_per_task", facts),
-        first_seed=first_seed,
-        seed_stride=first_seed,
-        accepted=("stable_scene", "expert_success"),
-        instruction="config",
-        step_limits="official",
-        success="any_instant",
-        outcomes={Outcome(name): counts_as for name, counts_as in outcomes.items()},
-        training=_training_rule(path, facts["training"]),
-        score="macro_mean",
+        tasks=_count(facts["tasks"]),
+        trials_per_task=_count(facts["trials_per_task"]),
+        rules=rules,
+        outcomes=_outcomes(path, scoring["outcomes"], rules),
+        training=_training_rule(path, shown(facts["training"])) if official else None,
     )
+
+
+def _outcomes(path: Path, outcomes: Mapping[str, Any], rules: Rules) -> dict[Outcome, CountsAs]:
+    wanted = {"success": "success", "failure": "failure", "harness_error": "missing", **_OF_ERRORS[rules.errors]}
+    for outcome, counts_as in outcomes.items():
+        if counts_as not in get_args(CountsAs):
+            raise UnknownNameError(f"meaning of outcome {outcome} in {path}:", str(counts_as), get_args(CountsAs))
+        if counts_as != wanted[outcome]:
+            raise UserError(
+                f"{path}: scoring.outcomes.{outcome} is {counts_as!r}; with errors: {rules.errors} it must be "
+                f"{wanted[outcome]!r}"
+            )
+    return {Outcome(name): counts_as for name, counts_as in outcomes.items()}
 
 
 def _training_rule(path: Path, name: str) -> TrainingRule:
@@ -144,12 +160,5 @@ def _training_rule(path: Path, name: str) -> TrainingRule:
     return TrainingRule(config=config, episodes_per_task=episodes, tasks=tasks)
 
 
-def _count(path: Path, key: str, facts: Mapping[str, str]) -> int:
-    return int(_parsed(path, key, facts, re.compile(r"(\d+)"), "a whole number")[1])
-
-
-def _parsed(path: Path, key: str, facts: Mapping[str, Any], pattern: re.Pattern[str], wanted: str) -> re.Match[str]:
-    match = pattern.fullmatch(facts[key])
-    if match is None:
-        raise UserError(f"{path}: {key} is {facts[key]!r}; to score under it, it must be {wanted}")
-    return match
+def _count(fact: Fact) -> int | None:
+    return None if fact == PER_RUN else int(shown(fact))

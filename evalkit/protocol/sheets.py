@@ -19,7 +19,7 @@ from evalkit.core.tasks import TASKS
 from evalkit.protocol.comparability import FIELDS, PER_RUN, UNKNOWN, Fact, Terms, is_known, shown, values_of
 from evalkit.protocol.config import known_configs
 from evalkit.protocol.training_set import training_of_text
-from evalkit.protocol.words import EVERYWHERE, MEANINGS
+from evalkit.protocol.words import EVERYWHERE, MEANINGS, is_word
 
 _IDENTITY = ("name", "version", "source", "read_on")
 _BY_CONFIG = "instruction_split"
@@ -190,7 +190,7 @@ def _word(path: Path, name: str, value: Any) -> str:
     word = str(value)
     if word in EVERYWHERE:
         return word
-    if name in MEANINGS and word not in MEANINGS[name]:
+    if not is_word(name, word):
         raise UnknownNameError(f"{name} in {path}:", word, [*MEANINGS[name], *EVERYWHERE])
     if name == "training" and training_of_text(word) != word:
         raise UserError(f"{path}: training is {word!r}; write it like demo_clean_50x50, or {UNKNOWN} or {PER_RUN}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -39,12 +40,11 @@ MEANINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "step_limits": {
             "official": "RoboTwin's limit of each task",
-            "official_up_to_400": "RoboTwin's limit of each task, but 400 at most",
-            "300": "the same for all tasks",
-            "1200": "the same for all tasks",
         },
         "success": {
             "any_instant": "RoboTwin's check was true at some instant",
+            "after_each_chunk": "RoboTwin's check was true after a chunk of actions",
+            "at_end": "RoboTwin's check is true when the step limit is reached",
         },
         "errors": {
             "failure": "counts as a failure",
@@ -69,6 +69,22 @@ EVERYWHERE: Mapping[str, str] = MappingProxyType({UNKNOWN: "the source doesn't s
 """Words that any field may hold."""
 
 
+_STEP_LIMITS = (
+    (re.compile(r"official_up_to_\d+"), "RoboTwin's limit of each task, but so many at most"),
+    (re.compile(r"\d+"), "the same for all tasks"),
+    (re.compile(r"\d+ chunks"), "so many chunks of actions, the same for all tasks"),
+)
+
+
 def meaning(field: str, word: str) -> str:
     """What a word means, or an empty text for values that speak for themselves."""
+    if field == "step_limits":
+        for pattern, text in _STEP_LIMITS:
+            if pattern.fullmatch(word):
+                return text
     return EVERYWHERE.get(word) or MEANINGS.get(field, {}).get(word, "")
+
+
+def is_word(field: str, word: str) -> bool:
+    """Whether a field may hold a word: any, if the field has no list of words."""
+    return field not in MEANINGS or meaning(field, word) != ""

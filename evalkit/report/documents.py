@@ -55,6 +55,9 @@ def caveats(summary: Summary) -> list[str]:
         reasons.setdefault(score.label.reasons, []).append(score.label.text)
     lines = [f"{', '.join(labels)}: {'; '.join(why)}" for why, labels in reasons.items()]
     lines.append(f"assets: {summary.backend.get('assets')}")
+    if summary.under:
+        lines.append(f"protocol: {summary.under}, not the leaderboard's")
+    lines += [f"not reproduced: {line}" for line in summary.not_reproduced]
     return lines + [f"not a leaderboard number: {reason}" for reason in summary.not_leaderboard]
 
 

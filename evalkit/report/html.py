@@ -25,7 +25,8 @@ from evalkit.report.text import count, duration, percent, rounded
 from evalkit.store.run import Run
 
 REPORT_FILE = "report.html"
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
+"""Folder of templates, style and script."""
 
 
 def write_page(run: Run, out: Path | None = None, references: Sequence[Reference] = ()) -> Path:
@@ -61,10 +62,10 @@ def render_page(run: Run, folder: Path | None = None, references: Sequence[Refer
     folder = run.folder if folder is None else folder
     official = summary.backend.get("assets") == "official"
     rows = html_model.task_rows(summary, references if official else ())
-    style, script = ((_TEMPLATES / name).read_text() for name in ("report.css", "report.js"))
+    style, script = ((TEMPLATES / name).read_text() for name in ("report.css", "report.js"))
     configs = [score.config for score in summary.configs]
     kinds = html_facts.failures(run, records, configs)
-    template = _environment().get_template("report.html.j2")
+    template = page_environment().get_template("report.html.j2")
     return template.render(
         summary=summary,
         style=style,
@@ -108,9 +109,10 @@ def _breakable(name: str) -> Markup:
     return Markup("_<wbr>").join(name.split("_"))
 
 
-def _environment() -> Environment:
+def page_environment() -> Environment:
+    """Templates and their filters, for every page."""
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

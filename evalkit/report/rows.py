@@ -9,7 +9,7 @@ from evalkit.aggregate.proportions import Bounds, Estimate, clopper_pearson
 from evalkit.aggregate.scores import ConfigScore, Summary, TaskScore
 from evalkit.core.hashing import canonical_json, digest
 from evalkit.protocol.labels import ancestry
-from evalkit.protocol.protocols import load_protocol
+from evalkit.protocol.protocols import LEADERBOARD, load_protocol
 from evalkit.provenance.card import TrainingCard
 from evalkit.report.text import flatten, percent, rounded
 
@@ -23,7 +23,7 @@ def checkpoint_row(summary: Summary) -> Row:
     ``c2c``, ``c2r`` and ``average`` are filled only if the configuration is complete and the training data allows the
     name. Everything else measured stands under the configuration's own name.
     """
-    protocol = load_protocol(summary.protocol)
+    board = load_protocol(LEADERBOARD)  # its names head the columns; under other protocols they stay empty
     policy = summary.policy
     row: Row = {
         "checkpoint": policy.checkpoint or "",
@@ -31,7 +31,7 @@ def checkpoint_row(summary: Summary) -> Row:
         "adapter": policy.adapter,
         "unit": "percent",
     }
-    row |= _headline(summary, protocol.configs)
+    row |= _headline(summary, board.configs)
     row |= {
         "status": summary.status,
         "label": "+".join(score.label.text for score in summary.configs),
@@ -40,12 +40,14 @@ def checkpoint_row(summary: Summary) -> Row:
         "leaderboard_entry": "no" if summary.not_leaderboard else "yes",
         "not_leaderboard_because": _joined(summary.not_leaderboard),
         "protocol": summary.protocol,
+        "bug_compatible": _plain("bug-compatible" in summary.under),
+        "not_reproduced": _joined(summary.not_reproduced),
         "tasks": str(max((len(score.tasks) for score in summary.configs), default=0)),
         "trials_per_task": str(summary.trials_per_task),
         "repeats": str(summary.repeats),
     }
     by_name = {score.config: score for score in summary.configs}
-    for config in dict.fromkeys([*protocol.configs.values(), *by_name]):
+    for config in dict.fromkeys([*board.configs.values(), *by_name]):
         row |= _config_columns(config, by_name.get(config))
     row |= _average_columns(summary)
     row |= {
@@ -132,6 +134,7 @@ def _config_columns(config: str, score: ConfigScore | None) -> Row:
         "trials_done": str(score.done) if score else "",
         "successes": str(score.successes) if score else "",
         "policy_errors": str(score.policy_errors) if score else "",
+        "dropped": str(score.dropped) if score else "",
         "missing": str(score.n_missing) if score else "",
     }
     row = {f"{config}_{name}": value for name, value in values.items()}
@@ -159,12 +162,14 @@ def _task_row(summary: Summary, score: ConfigScore, task: TaskScore) -> Row:
         "task": task.task,
         "config": task.config,
         "label": score.label.text,
+        "protocol": summary.protocol,
         "unit": "percent",
         "trials_planned": str(task.planned),
         "trials_done": str(task.done),
         "successes": str(task.successes),
         "failures": str(task.failures),
         "policy_errors": str(task.policy_errors),
+        "dropped": str(task.dropped),
         "missing": str(len(task.missing)),
         "missing_seeds": _joined(dict.fromkeys(str(trial.seed) for trial in task.missing)),
     }

@@ -22,6 +22,9 @@ _STATUS_STYLES: dict[Status, str] = {
 }
 
 
+RETRY_HINT = "the same command with --retry-errors"
+
+
 def render(summary: Summary) -> RenderableType:
     """The whole view; made for 80 columns or more. It holds no times, so equal trials give equal text."""
     return Group(pipeline_panel(summary), task_table(summary), result_panel(summary))
@@ -100,8 +103,8 @@ class _Columns:
 
     def header(self) -> Text:
         text = Text(self._score.label.text, style="bold cyan")
-        text.append(f"  {self._score.config}", style="cyan")
-        text.append("\n")
+        text.append("\n" if "(" in self._score.label.text else "  ")  # a label with its protocol fills a line
+        text.append(f"{self._score.config}\n", style="cyan")
         return text.append(self._line("k/n", "%", "95 %"), style="bold")
 
     def task(self, name: str) -> Text:
@@ -154,6 +157,12 @@ def _value_text(mean: Estimate | None, bounds: Bounds | None) -> Text:
 
 def _facts(summary: Summary) -> Table:
     grid = facts_grid()
+    if summary.under:
+        add_fact(grid, "protocol", f"{summary.under}, not the leaderboard's", "bold yellow")
+        rules = "; ".join(f"{name.replace('_', ' ')} {value}" for name, value in summary.rules.items())
+        add_fact(grid, "carried out", rules or "the leaderboard's rules, in RoboTwin's own order")
+        if summary.not_reproduced:
+            add_fact(grid, "not reproduced", "\n".join(summary.not_reproduced), "yellow")
     assets = summary.backend.get("assets")
     add_fact(grid, "assets", str(assets), "" if assets == "official" else "bold yellow")
     add_fact(grid, "renderer", str(summary.backend.get("renderer")))
@@ -166,6 +175,8 @@ def _facts(summary: Summary) -> Table:
         add_fact(grid, "tasks like these", like_these)
     errors = sum(score.policy_errors for score in summary.configs)
     add_fact(grid, "policy errors", _policy_errors(summary), "bold red" if errors else "")
+    if any(score.dropped for score in summary.configs):
+        add_fact(grid, "dropped", _dropped(summary), "bold red")
     for score in summary.configs:
         if score.n_missing:
             add_fact(grid, f"missing in {score.label.text}", _missing(score), "red")
@@ -173,6 +184,8 @@ def _facts(summary: Summary) -> Table:
             pooled = f"; all trials together: {percent(score.pooled.value, 1)} %" if score.pooled else ""
             text = f"differ between tasks, which still weigh the same{pooled}"
             add_fact(grid, f"trials in {score.label.text}", text)
+    if any(trial.why != "not run" for score in summary.configs for task in score.tasks for trial in task.missing):
+        add_fact(grid, "to try these again", RETRY_HINT)
     return grid
 
 
@@ -194,6 +207,11 @@ def _policy_errors(summary: Summary) -> str:
         if task.policy_errors
     ]
     return f"{', '.join(counts)}: counted as failures" if counts else "none"
+
+
+def _dropped(summary: Summary) -> str:
+    counts = [f"{score.dropped} of {score.planned} in {score.label.text}" for score in summary.configs if score.dropped]
+    return f"{', '.join(counts)}: trials with an exception, left out of both numbers as {summary.protocol} has it"
 
 
 def _missing(score: ConfigScore, shown: int = 4) -> str:

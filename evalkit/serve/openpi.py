@@ -5,6 +5,7 @@ observation/state       (14,) joints and grippers
 observation/endpose     (16,) end effector poses, for policies of such actions
 prompt                  the instruction
 reset, seed, horizon_steps   true starts an episode (with the first message one starts anyway); its policy seed
+end, success            true ends the episode, with the verdict if there is one; the answer is empty
 step                    actions executed so far, if not every chunk is executed whole
 """
 
@@ -29,6 +30,9 @@ def answer_openpi(client: Client, request: Any) -> dict[str, Any]:
     """
     if not isinstance(request, Mapping):
         raise PolicyError("request", f"a request is a map, this one is {type(request).__name__}")
+    if request.get("end"):
+        client.end(_verdict(request.get("success")))
+        return {}
     prompt = str(request.get("prompt", ""))
     if request.get("reset"):
         client.reset(prompt, int(request.get("seed", 0)), request.get("horizon_steps"))
@@ -49,3 +53,7 @@ def answer_openpi(client: Client, request: Any) -> dict[str, Any]:
         step=request.get("step"),
     )
     return {"actions": answer.actions, "server_timing": {"infer_ms": answer.latency_ms}}
+
+
+def _verdict(value: Any) -> bool | None:
+    return None if value is None else bool(value)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalkit.core.errors import PolicyError
+from evalkit.core.errors import PolicyError, UserError
 from evalkit.core.rng import stream_seed
 from evalkit.core.trial import ActionType
 from evalkit.policy.checkpoint import spec_to_json
 from evalkit.policy.chunk import check_chunk
-from evalkit.policy.contract import ActionChunk, EpisodeInfo, Observation, Policy
+from evalkit.policy.contract import ActionChunk, EndingPolicy, EpisodeInfo, Observation, Policy
 
 DEFAULT_HORIZON_STEPS = 400
 """Told to policies when a client doesn't say how long an episode may be: RoboTwin's most frequent limit."""
@@ -37,9 +37,15 @@ class ServedPolicy:
     Args:
         policy: the policy; not closed here.
         identity: what it is, told to clients.
+
+    Raises:
+        UserError: the policy needs more than clients send.
     """
 
     def __init__(self, policy: Policy, identity: Mapping[str, Any]) -> None:
+        if policy.spec.history_steps > 1:
+            what = f"policy {policy.spec.name} needs {policy.spec.history_steps} observations for a decision"
+            raise UserError(f"{what}; clients of these protocols send one: it can't be served")
         self._policy, self._lock = policy, threading.Lock()
         self.spec = policy.spec
         self.metadata: Mapping[str, Any] = {"server": "evalkit", "spec": spec_to_json(policy.spec), **identity}
@@ -53,6 +59,12 @@ class ServedPolicy:
         """Start an episode."""
         with self._lock:
             self._policy.reset(info)
+
+    def end(self, session: str, success: bool | None) -> None:
+        """An episode is over."""
+        if isinstance(self._policy, EndingPolicy):
+            with self._lock:
+                self._policy.end(session, success)
 
     def act(self, observation: Observation) -> Answer:
         """Decide.
@@ -93,6 +105,7 @@ class Client:
             seed: decides all randomness of the policy in the episode.
             horizon_steps: how many actions it may take.
         """
+        self.end(None)  # a client that doesn't tell the end tells it by starting again
         self._episodes += 1
         self._steps = 0
         self._session = f"{self._name}-{self._episodes}"
@@ -104,6 +117,16 @@ class Client:
                 horizon_steps=horizon_steps or DEFAULT_HORIZON_STEPS,
             )
         )
+
+    def end(self, success: bool | None) -> None:
+        """The client's episode is over, if one is running: by its word, by the next one, or because it is gone.
+
+        Args:
+            success: the verdict, if the client knows one.
+        """
+        session, self._session = self._session, None
+        if session is not None:
+            self._served.end(session, success)
 
     def act(
         self,

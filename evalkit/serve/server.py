@@ -43,7 +43,11 @@ class WebsocketServer:
         self._served, handler = served, handlers[protocol]
 
         def handle(connection: ServerConnection) -> None:
-            handler(connection, served.client())
+            client = served.client()
+            try:
+                handler(connection, client)
+            finally:
+                client.end(None)
 
         try:
             self._server: Server = serve(

@@ -32,7 +32,11 @@ class TcpServer:
     def __init__(self, served: ServedPolicy, *, host: str = LOOPBACK, port: int = 0) -> None:
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                _serve_client(self.rfile.read, self.wfile.write, served.client())
+                client = served.client()
+                try:
+                    _serve_client(self.rfile.read, self.wfile.write, client)
+                finally:
+                    client.end(None)
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True

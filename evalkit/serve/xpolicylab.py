@@ -25,6 +25,9 @@ def answer_envelope(client: Client, envelope: Any) -> dict[str, Any] | None:
     if kind == "close":
         return None
     try:
+        if kind == "trial_end":
+            success = payload.get("success")
+            client.end(None if success is None else bool(success))
         if kind in _ACKNOWLEDGED:
             return _reply(envelope, _ACKNOWLEDGED[kind], {"ok": True, "server": "evalkit"})
         if kind == "heartbeat":

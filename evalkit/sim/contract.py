@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evalkit.core.trial import ActionType, BackendFingerprint, Split
+from evalkit.core.trial import ActionType, BackendFingerprint, History, Split, SuccessRule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,11 @@ class Scene:
     horizon_steps: int
     evaluation: bool = True
     """True: unseen textures and the step limit (evaluation). False: seen textures (demonstrations)."""
+    success: SuccessRule = "any_instant"
+    """When the success check counts; under ``any_instant`` a trial ends with its first success."""
+    history: History = "fresh"
+    """``task``: leave what earlier scenes of the process left, as RoboTwin's own loop does. Scenes of one task alone
+    may then follow each other in one process."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +58,7 @@ class SimObservation:
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """After executing part of a chunk. Execution stops at the first success and at the step limit."""
+    """After executing part of a chunk. Execution stops at the step limit, and at a success that counts."""
 
     steps: int
     """Actions executed by this call."""

@@ -87,6 +87,10 @@ class RunInfo:
     repeats: int = 1
     """Trials of each scene that differ only in the policy's own randomness."""
     protocol: str = "leaderboard"
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """Under another protocol than the leaderboard's: its fields that evalkit carries out -> what was done."""
+    bug_compatible: bool = False
+    """Whether one process went through all candidates of a task in order, and what each scene left stayed."""
     stopping: Stopping | None = None
     """Set if the run may end before its plan does."""
     environment: Mapping[str, Any] = field(default_factory=dict)
@@ -94,6 +98,12 @@ class RunInfo:
     command: tuple[str, ...] = ()
     """Command line that created the run."""
     schema: int = SCHEMA
+
+    @property
+    def under(self) -> str:
+        """What else than the leaderboard's protocol its scores are measured under, for their labels; else empty."""
+        words = [] if self.protocol == "leaderboard" else [self.protocol]
+        return ", ".join([*words, "bug-compatible"] if self.bug_compatible else words)
 
     def identity(self) -> dict[str, Any]:
         """Everything that makes this run another run when it changes, as flat names -> plain values.
@@ -109,6 +119,9 @@ class RunInfo:
         values |= {f"seed_lists.{name}": value for name, value in self.seed_lists.items()}
         if self.stopping is not None:  # only then: the identity of all other runs stays what it was
             values |= {f"stopping.{name}": value for name, value in asdict(self.stopping).items()}
+        values |= {f"rules.{name}": value for name, value in self.rules.items()}
+        if self.bug_compatible:
+            values["bug_compatible"] = True
         return values | {
             "tasks": list(self.tasks),
             "trials_per_task": self.trials_per_task,

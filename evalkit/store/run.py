@@ -10,15 +10,16 @@ DONE          written last
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evalkit.core.errors import UserError
+from evalkit.core.errors import HarnessError, UserError
 from evalkit.core.files import JsonLinesWriter, read_json_lines, write_atomic, write_json
-from evalkit.core.lock import FileLock
+from evalkit.core.lease import SILENT_S, WriterLease
 from evalkit.core.record import ErrorInfo, TrialRecord
 from evalkit.core.trial import TrialSpec
 from evalkit.store.info import RunInfo
@@ -32,6 +33,8 @@ DONE_FILE = "DONE"
 LOCK_FILE = ".writer.lock"
 DECISION_FILE = "decision.json"
 """In a folder that holds two runs: what they decide between their policies."""
+SWEEP_FILE = "sweep.json"
+"""In a folder of a sweep: its runs, which differ in the policy alone."""
 
 
 class Run:
@@ -48,7 +51,7 @@ class Run:
         self.info = info
         self.plan: tuple[TrialSpec, ...] = tuple(plan)
         self._writers: dict[str, JsonLinesWriter] = {}
-        self._lock: FileLock | None = None
+        self._lock: WriterLease | None = None
 
     @classmethod
     def create(cls, folder: Path, info: RunInfo, plan: Sequence[TrialSpec]) -> Run:
@@ -64,7 +67,7 @@ class Run:
         if run_file.exists():
             _refuse_other(folder, _read_info(folder), info)
             info = _read_info(folder)
-        elif folder.is_dir() and any(entry.name != LOCK_FILE for entry in folder.iterdir()):
+        elif folder.is_dir() and any(not entry.name.startswith(LOCK_FILE) for entry in folder.iterdir()):
             raise UserError(f"{folder} holds files but no {RUN_FILE}: give --out an empty or new folder")
         else:
             write_json(run_file, info.to_json())
@@ -164,9 +167,9 @@ class Run:
             UserError: another process is.
         """
         if self._lock is None:
-            lock = FileLock(self.folder / LOCK_FILE)
-            if not lock.acquire():
-                raise UserError(f"another evalkit process is writing {self.folder}: wait for it or stop it")
+            lock = WriterLease(self.folder / LOCK_FILE)
+            if (who := lock.acquire(self._say_waiting)) is not None:
+                raise UserError(f"another evalkit process is writing {self.folder} ({who}): wait for it or stop it")
             self._lock = lock
 
     def mark_done(self, facts: Mapping[str, Any]) -> None:
@@ -182,8 +185,13 @@ class Run:
             self._lock.release()
             self._lock = None
 
+    def _say_waiting(self, who: str) -> None:
+        print(f"{self.folder} was written by {who}: looking whether it still is, for {SILENT_S:g} s", file=sys.stderr)
+
     def _append(self, name: str, values: Mapping[str, Any]) -> None:
         self.lock()
+        if self._lock is not None and self._lock.is_lost:
+            raise HarnessError(f"another evalkit process took over {self.folder} while this one stood still")
         if name not in self._writers:
             self._writers[name] = JsonLinesWriter(self.folder / name)
         self._writers[name].append(values)
@@ -199,6 +207,8 @@ def open_run(folder: Path) -> Run:
         if (folder / DECISION_FILE).exists():
             runs = " or ".join(sorted(str(path.parent) for path in folder.glob(f"*/{RUN_FILE}")))
             raise UserError(f"{folder} is a decision between two runs, no run: evalkit status shows it; or name {runs}")
+        if (folder / SWEEP_FILE).exists():
+            raise UserError(f"{folder} is a sweep of several runs, no run: {SWEEP_FILE} names them")
         raise UserError(f"{folder} isn't a run: it has no {RUN_FILE}")
     return Run(folder, _read_info(folder), _read_plan(folder))
 

@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "pool": {"core", "data", "episode", "plan", "policy", "protocol", "sim", "store"},
     "aggregate": {"core", "protocol", "provenance", "store"},
     "report": {"aggregate", "core", "protocol", "provenance", "store"},
+    "drill": {"aggregate", "core", "plan", "policy", "pool", "protocol", "report", "sim", "store"},
     "train": {"core", "data", "policy", "provenance"},
     "policies": {"core", "data", "policy", "train"},
 }

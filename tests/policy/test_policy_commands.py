@@ -44,12 +44,16 @@ def test_list_names_every_adapter_and_what_it_takes(here, capsys):
 def test_check_says_ready_or_what_is_off(here, capsys):
     code, output = evalkit("policy", "check", "noop", "--json", capsys=capsys)
     assert (code, json.loads(output.out)["ready"]) == (0, True)
+    code, output = evalkit("policy", "check", "chunky.yaml", capsys=capsys)
+    assert (code, output.out.splitlines()[-1].startswith("not ready: ")) == (1, True)  # it goes far away at once
+    near = CHUNK_POLICY.replace("np.full(14, 0.25)", "np.array(state)").replace("state[0] + index + 1", "state[0]")
+    (here / "policy" / "Chunky" / "deploy_policy.py").write_text(near.replace("= noise", "= state[1]"))
     assert evalkit("policy", "check", "chunky.yaml", capsys=capsys)[0] == 0
     (here / "policy" / "Chunky" / "deploy_policy.py").write_text(CHUNK_POLICY.replace("0.25", "25"))
     code, output = evalkit("policy", "check", "chunky.yaml", capsys=capsys)
     assert code == 1
-    assert re.search(r"OFF  contract: .*commanded gripper 25", output.out)
-    assert output.out.endswith("not ready\n")
+    assert re.search(r"OFF contract: .*commanded gripper 25", " ".join(output.out.split()))
+    assert output.out.endswith("not ready: contract\n")
 
 
 def test_check_refuses_what_cant_be_loaded(here, capsys):

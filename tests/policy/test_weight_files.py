@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy
 import pytest
 import torch
 import yaml
@@ -236,6 +237,15 @@ def test_a_pickle_that_would_run_code_is_never_opened_that_far(tmp_path):
     with pytest.raises(UserError, match=r"plain\.pt"):
         bias_of(tmp_path, tmp_path / "plain.pt")
     assert not proof.exists()
+
+
+def test_a_numpy_number_beside_the_tensors_is_read_or_named(tmp_path):
+    path = tmp_path / "old.pt"
+    torch.save({"model": tensors(0.25), "loss": numpy.float64(0.5)}, path)
+    try:
+        assert bias_of(tmp_path, path, part="model") == 0.25
+    except UserError as error:
+        assert "scalar" in str(error)  # noqa: PT017 - which of both depends on torch's version
 
 
 def test_a_cut_pickle_is_named(tmp_path):

@@ -1,6 +1,16 @@
+import contextlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pool_kit import fake
+from variant_kit import repeat_in
+
+from evalkit.cli.stopping import StopRequest
+from evalkit.pool import ray_crew, ray_session
+from evalkit.pool.inline import InlineCrew
+from evalkit.protocol import protocols
+from evalkit.sim.fake.world import SEVENTHS
 
 
 @pytest.fixture(scope="session")
@@ -10,7 +20,7 @@ def ray_here():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        with ray_session(2):
+        with ray_session(6):
             yield
 
 
@@ -28,3 +38,58 @@ def crew(ray_here):
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def inline(monkeypatch, tmp_path):
+    """Puts the pool into this process, in an empty folder; returns what can be set about it, and what happened.
+
+    ``broken``: adapters that can't be loaded. ``policies``: how many of each crew's there were.
+    """
+    settings = {"newest_first": False, "world": SEVENTHS, "made": 0, "broken": set(), "policies": []}
+
+    def broken():
+        raise RuntimeError("out of memory")
+
+    def make_crew(workers, make_simulator, make_policy=None, *, failed=None, **placement):
+        settings["made"] += 1
+        settings["policies"].append(len(make_policy))
+        makers = {
+            digest: broken if getattr(maker, "adapter", "") in settings["broken"] else maker
+            for digest, maker in make_policy.items()
+        }
+        newest_first = settings["newest_first"]
+        return InlineCrew(workers, fake(settings["world"]), makers, newest_first=newest_first, failed=failed)
+
+    monkeypatch.setattr(ray_crew, "RayCrew", make_crew)
+    monkeypatch.setattr(ray_session, "ray_session", lambda *arguments, **options: contextlib.nullcontext())
+    monkeypatch.setattr(StopRequest, "install", lambda self: None)
+    monkeypatch.chdir(tmp_path)
+    return settings
+
+
+@pytest.fixture
+def repeat(tmp_path):
+    """Runs a policy under a protocol."""
+    return repeat_in(tmp_path)
+
+
+@pytest.fixture
+def with_rules(monkeypatch):
+    """Gives robotwin-2026-08 other rules."""
+
+    def change(**changes):
+        protocol = protocols.load_protocol("robotwin-2026-08")
+        changed = replace(protocol, rules=replace(protocol.rules, **changes))
+        load = protocols.load_protocol
+        for module in (
+            "evalkit.cli.run_setup",
+            "evalkit.aggregate.summary",
+            "evalkit.aggregate.terms",
+            "evalkit.pool.error_rule",
+        ):
+            monkeypatch.setattr(
+                f"{module}.load_protocol", lambda name: changed if name == "robotwin-2026-08" else load(name)
+            )
+
+    return change

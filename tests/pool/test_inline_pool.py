@@ -13,7 +13,7 @@ from evalkit.store.run import open_run as read_run
 PLAIN = FakeWorld()
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [1, 3, 7])
 def test_seeds_are_those_of_one_worker(tmp_path, workers):
     crew = InlineCrew(workers, fake(SEVENTHS), newest_first=workers > 1)
     found = seeds_of(crew, tmp_path, 100)[TASK, "demo_clean"]

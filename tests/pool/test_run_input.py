@@ -39,7 +39,7 @@ def no_simulator(monkeypatch, tmp_path):
         raise AssertionError("a simulator was asked for")
 
     monkeypatch.setattr(factory, "fingerprint", refuse)
-    monkeypatch.setattr(factory, "make_simulator", refuse)
+    monkeypatch.setattr(factory.FakeMaker, "__call__", refuse)
     monkeypatch.chdir(tmp_path)
 
 
@@ -56,6 +56,7 @@ def no_simulator(monkeypatch, tmp_path):
         ("--policy noop --execute-steps 0", "--execute-steps is 0"),
         ("--policy noop --seed-base -1", "--seed-base is -1"),
         ("--policy noop --trials 0", "--trials"),
+        ("--policy noop --trial-limit 0", "--trial-limit"),
         ("--policy noop --backend isaac", "unknown backend 'isaac': choose from fake, robotwin"),
     ],
 )

@@ -1,17 +1,15 @@
 """``evalkit run --until-decided`` on the fake backend, with the pool in this process unless a test says otherwise."""
 
-import contextlib
 import json
 import shutil
 
 import pytest
-from pool_kit import Make, essence, fake
+from pool_kit import Make, essence
 
 from evalkit.cli import until_decided
 from evalkit.cli.main import run_cli
 from evalkit.cli.stopping import StopRequest
-from evalkit.pool import ray_crew, ray_session
-from evalkit.pool.inline import InlineCrew
+from evalkit.pool import ray_crew
 from evalkit.pool.ray_crew import RayCrew
 from evalkit.report.choice import open_decision
 from evalkit.sim.fake import FakeWorld, Fault, factory
@@ -19,22 +17,6 @@ from evalkit.sim.fake.world import SEVENTHS
 from evalkit.store.run import open_run
 
 COMMAND = "run --backend fake --mode all --tasks click_bell,place_shoe --trials 6 --until-decided"
-
-
-@pytest.fixture
-def inline(monkeypatch, tmp_path):
-    """Puts the pool into this process; returns what can be set about it."""
-    settings = {"newest_first": False, "world": SEVENTHS, "made": 0}
-
-    def make_crew(workers, make_simulator, make_policy=None, *, gpus=0):
-        settings["made"] += 1
-        return InlineCrew(workers, fake(settings["world"]), make_policy, newest_first=settings["newest_first"])
-
-    monkeypatch.setattr(ray_crew, "RayCrew", make_crew)
-    monkeypatch.setattr(ray_session, "ray_session", lambda workers, address=None: contextlib.nullcontext())
-    monkeypatch.setattr(StopRequest, "install", lambda self: None)
-    monkeypatch.chdir(tmp_path)
-    return settings
 
 
 def decide(*arguments, command=COMMAND):
@@ -216,7 +198,7 @@ def test_two_policies_on_one_crew_of_actors(tmp_path, ray_here, monkeypatch):
     """With Ray: each policy has its server, and a trial reaches the right one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(StopRequest, "install", lambda self: None)
-    monkeypatch.setattr(factory, "make_simulator", Make(_world))
+    monkeypatch.setattr(factory, "maker_from_environment", lambda: Make(_world))
     crews = []
     monkeypatch.setattr(
         ray_crew, "RayCrew", lambda *arguments, **options: crews.append(RayCrew(*arguments, **options)) or crews[-1]

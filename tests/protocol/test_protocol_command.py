@@ -47,8 +47,9 @@ def test_show_says_what_words_mean_and_where_they_are_from() -> None:
     text = run("show", "x-vla").stdout
     assert "the same for all tasks" in text
     assert "ten chunks of 30 actions" in text
-    assert "it can't score under it" in text
-    assert "evalkit scores under it" in run("show", "leaderboard").stdout
+    assert "evalkit run --protocol x-vla repeats it" in text
+    assert "in the place of errors: policy_failure_sim_missing" in run("show", "x-wam").stdout
+    assert "evalkit run --protocol leaderboard repeats it" in run("show", "leaderboard").stdout
 
 
 def test_diff_of_x_wam() -> None:

@@ -14,6 +14,7 @@ from evalkit.core.tasks import TASKS
 from evalkit.protocol.config import load_config
 from evalkit.protocol.modes import MODES, configs_of
 from evalkit.protocol.protocols import known_protocols, load_protocol, read_protocol
+from evalkit.protocol.sheets import known_sheets
 
 
 def test_the_leaderboard() -> None:
@@ -26,10 +27,20 @@ def test_the_leaderboard() -> None:
     assert protocol.read_on == "2026-09-17"
 
 
-def test_outcomes_agree_with_what_is_scored() -> None:
+def test_outcomes_of_each_word_for_errors() -> None:
+    found = {}
     for name in known_protocols():
-        for outcome, counts_as in load_protocol(name).outcomes.items():
-            assert outcome.is_scored == (counts_as != "missing")
+        protocol = load_protocol(name)
+        assert (protocol.outcomes[Outcome.SUCCESS], protocol.outcomes[Outcome.FAILURE]) == ("success", "failure")
+        assert protocol.outcomes[Outcome.HARNESS_ERROR] == "missing"
+        found[protocol.rules.errors] = (protocol.outcomes[Outcome.POLICY_ERROR], protocol.outcomes[Outcome.SIM_ERROR])
+    assert found == {
+        "policy_failure_sim_missing": ("failure", "missing"),
+        "failure": ("failure", "failure"),
+        "stops_task": ("missing", "missing"),
+        "stops_run": ("missing", "missing"),
+        "dropped": ("dropped", "dropped"),
+    }
 
 
 def test_embodiment_is_that_of_the_configurations() -> None:
@@ -43,10 +54,8 @@ def test_unknown_protocol() -> None:
         load_protocol("leaderbord")
 
 
-def test_protocols_of_others_are_not_scored_under() -> None:
-    with pytest.raises(UserError, match="protocol x-vla describes scores of others; evalkit scores under leaderboard"):
-        load_protocol("x-vla")
-    assert known_protocols() == ("leaderboard",)
+def test_every_sheet_can_be_repeated() -> None:
+    assert known_protocols() == known_sheets()
 
 
 @pytest.mark.parametrize(
@@ -55,18 +64,25 @@ def test_protocols_of_others_are_not_scored_under() -> None:
         (lambda values: values.pop("success"), "key success is missing"),
         (lambda values: values.update(sucess=1), "unknown key in .*'sucess': did you mean success"),
         (lambda values: values.update(success="last_instant"), "unknown success in .*'last_instant'"),
-        (lambda values: values.update(step_limits=300), "'official' is the only rule"),
-        (lambda values: values.update(accepted_seeds="unfiltered"), "'expert_in_order' is the only rule"),
-        (lambda values: values.update(denominator="completed_trials"), "'planned_trials' is the only rule"),
-        (lambda values: values.update(tasks=51), "tasks is 51; it must be a whole number from 1 to 50"),
+        (lambda values: values.update(step_limits="half of it"), "unknown step_limits in .*'half of it'"),
         (
-            lambda values: values.update(tasks="per_run"),
-            "tasks is 'per_run'; to score under it",
+            lambda values: values.update(accepted_seeds="expert_list"),
+            "accepted_seeds is 'expert_list', which evalkit can't carry out; it knows expert_in_order or unfiltered",
         ),
-        (lambda values: values.update(first_seed=100_000), r"must be like 100000 \* \(1 \+ s\)"),
+        (
+            lambda values: values.update(errors="unknown"),
+            r"errors is 'unknown'.* say in scoring\.instead\.errors what to do",
+        ),
+        (lambda values: values.update(denominator="completed_trials"), "denominator is 'completed_trials'"),
+        (lambda values: values.update(denominator="trials_without_error"), "where errors are dropped, and only there"),
+        (lambda values: values.update(errors="failure"), r"scoring\.outcomes\.sim_error is 'missing'"),
+        (lambda values: values["scoring"].update(instead={"sucess": 1}), r"unknown key in .*scoring\.instead\.sucess"),
+        (lambda values: values["scoring"].update(without_tasks=["click_bel"]), "must be a list of RoboTwin's tasks"),
+        (lambda values: values.update(tasks=51), "tasks is 51; it must be a whole number from 1 to 50"),
+        (lambda values: values.update(first_seed="1 + s"), r"first_seed is '1 \+ s', which evalkit can't carry out"),
         (
             lambda values: values.update(instruction_split="unseen"),
-            "the configuration says otherwise",
+            "the configurations say otherwise",
         ),
         (lambda values: values.pop("scoring"), "key scoring is missing"),
         (lambda values: values["scoring"].pop("labels"), r"key scoring\.labels is missing"),

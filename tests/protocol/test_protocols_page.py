@@ -47,6 +47,36 @@ def test_the_table_of_findings() -> None:
     assert table == codes
 
 
-@pytest.mark.parametrize("name", ["protocol list", "protocol show", "protocol diff", "protocol drift", "provenance"])
+def test_the_table_of_traps() -> None:
+    table = rows("RoboTwin's traps, one by one")
+    numbers = {int(number) for row in table for number in re.findall(r"T(\d+)", row[0])}
+    numbers |= {20, 21, 22}  # "T19 to T23"
+    numbers |= {12, 13, 33}  # named below the table
+    assert numbers == set(range(1, 38))
+    assert {row[3] for row in table} == {"fresh", "order", "no", "same"}
+    for row in table:
+        named = re.findall(r"`([\w/]+\.py)`", row[4])
+        assert named
+        for name in named:
+            assert list((ROOT / "tests").rglob(name)), name
+
+
+def test_the_table_of_scoring_keys() -> None:
+    keys = {row[0].strip("`") for row in rows("Repeating another paper's evaluation")}
+    assert keys == {"outcomes", "instead", "sentences_for", "without_tasks", "labels"}
+
+
+COMMANDS = (
+    "run --protocol",
+    "run --ckpt step_30000 --bug-compatible",
+    "protocol list",
+    "protocol show",
+    "protocol diff",
+    "protocol drift",
+    "provenance",
+)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_shown(name: str) -> None:
     assert f"evalkit {name}" in PAGE

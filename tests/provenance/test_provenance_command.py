@@ -126,7 +126,7 @@ def test_a_local_seed_list_counts(folder: Path) -> None:
 def test_a_protocol_of_others_asks_for_nothing(folder: Path) -> None:
     result = run(str(folder), "--protocol", "x-wam")
     assert isinstance(result.exception, UserError)
-    assert "evalkit scores under leaderboard" in str(result.exception)
+    assert "protocol x-wam asks for no training data to check; leaderboard does" in str(result.exception)
     assert isinstance(run(str(folder), "--protocol", "bord").exception, UnknownNameError)
 
 

@@ -35,6 +35,17 @@ def test_status_of_a_run_under_way(tmp_path: Path, capsys: pytest.CaptureFixture
     assert task == {"planned": 4, "scored": 2, "successes": 1, "policy_errors": 1}
 
 
+def test_status_names_trials_whose_every_attempt_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(tmp_path / "run", {("click_bell", CLEAN): [Outcome.SUCCESS, Outcome.SIM_ERROR, None]}, training=card())
+    assert run_cli(["status", str(tmp_path / "run")]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "every attempt failed: click_bell demo_clean seed 100001 (sim_error: crash)" in text
+    assert "to try these again: the same command with --retry-errors" in text
+    assert run_cli(["status", str(tmp_path / "run"), "--json"]) == 0
+    [trial] = json.loads(capsys.readouterr().out)["every_attempt_failed"]
+    assert (trial["seed"], trial["why"]) == (100001, "sim_error: crash")
+
+
 def test_the_newest_run_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="no run in results/runs"):

@@ -63,8 +63,13 @@ def test_missing_trials_are_named_and_bound_the_rate(tmp_path: Path) -> None:
     assert "can become 40.0 to 80.0" in text
     assert "click_bell seed 100001 (sim_error: crash)" in text
     assert "click_bell seed 100004 (not run)" in text
+    assert "the same command with --retry-errors" in text
     assert "1 in click_bell (?2c): counted as failures" in text
     assert "no training_card.json: the training data is unknown" in text
+
+
+def test_trials_that_only_were_not_run_need_no_retry(tmp_path: Path) -> None:
+    assert "--retry-errors" not in shown(tmp_path, {("click_bell", CLEAN): [Outcome.SUCCESS, None]})
 
 
 def test_unequal_trials_are_said(tmp_path: Path) -> None:

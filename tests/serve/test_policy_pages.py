@@ -59,7 +59,7 @@ def test_yaml_in_the_guides_is_yaml_and_names_what_exists(page):
             assert values["adapter"] in adapter_names()
             assert hasattr(load_adapter(values["adapter"]), "identity")
             known = load_adapter(values["adapter"])
-            allowed = {"adapter", "name", "card", *known._REQUIRED, *known._OPTIONAL}
+            allowed = {"adapter", "name", "card", "ensemble", *known._REQUIRED, *known._OPTIONAL}
             assert set(values) <= allowed
             assert set(known._REQUIRED) <= set(values)
 

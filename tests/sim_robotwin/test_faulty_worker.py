@@ -29,13 +29,13 @@ def simulator(tmp_path, script):
 @pytest.mark.parametrize(
     ("script", "kind", "signal_number", "told"),
     [
-        ("echo 'step: 1 / 400, all is well here'; sleep 60", "crash", None, "is no message"),
-        ("echo 'missing libX' >&2; exit 3", "crash", None, "exit code 3"),
-        ("kill -SEGV $$", "crash", signal.SIGSEGV, "signal SIGSEGV"),
-        ("kill -KILL $$", "crash", signal.SIGKILL, "signal SIGKILL"),
+        ("echo 'step: 1 / 400, all is well here'; sleep 60", "start", None, "is no message"),
+        ("echo 'missing libX' >&2; exit 3", "start", None, "start: missing libX .*exit code 3.*; log: .*worker.log"),
+        ("kill -SEGV $$", "start", signal.SIGSEGV, "signal SIGSEGV"),
+        ("kill -KILL $$", "start", signal.SIGKILL, "signal SIGKILL"),
     ],
 )
-def test_garbage_exit_and_signals_are_crashes(tmp_path, script, kind, signal_number, told):
+def test_garbage_exit_and_signals_instead_of_a_start_are_told(tmp_path, script, kind, signal_number, told):
     sim = simulator(tmp_path, script)
     with pytest.raises(SimulatorError, match=told) as caught:
         sim.fingerprint()

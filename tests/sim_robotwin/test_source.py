@@ -37,7 +37,7 @@ def test_without_curobo_and_without_a_planner_the_import_says_so(tree):
     assert "cuRobo can't be imported" in run_with_source(*tree, code)
 
 
-def test_curobos_planner_is_made_once_and_its_sampler_starts_anew(tree):
+def test_curobos_planner_is_made_once_when_first_used_and_its_sampler_starts_anew(tree):
     write(tree[0] / "curobo/__init__.py", "")
     motion_gen = (
         "made = []\n\nclass MotionGen:\n"
@@ -46,16 +46,17 @@ def test_curobos_planner_is_made_once_and_its_sampler_starts_anew(tree):
     )
     write(tree[0] / "curobo/fake.py", motion_gen)
     code = (
-        "source.use_planner(code_, None)\nplanner = code_.module('robot.robot').CuroboPlanner\n"
+        "source.use_planner(code_, None)\nplanner = source.kept(code_.module('robot.robot').CuroboPlanner)\n"
         "class Pose:\n    def __init__(self, *p):\n        self.p, self.q = p, (1, 0, 0, 0)\n"
         "first = [planner(Pose(0, 0), ['a'], yml_path='left') for _ in range(3)]\n"
+        "import curobo.fake\nunused = len(curobo.fake.made)\n"
+        "first[0].motion_gen\nfirst.append(planner(Pose(0, 0), ['a'], yml_path='left'))\n"
         "other = [planner(Pose(0, 0), ['b'], yml_path='left'), planner(Pose(0, 1), ['a'], yml_path='left'),\n"
         "         planner(Pose(0, 0), ['a'], yml_path='right')]\n"
-        "import curobo.fake\n"
-        "answer = [len(set(map(id, first))), len(set(map(id, first + other))), len(curobo.fake.made),\n"
+        "answer = [unused, len(set(map(id, first))), len(set(map(id, first + other))), len(curobo.fake.made),\n"
         "          first[0].motion_gen.resets, isinstance(first[0], planner)]"
     )
-    assert run_with_source(*tree, code) == [1, 4, 4, 3, True]
+    assert run_with_source(*tree, code) == [0, 1, 4, 1, 2, True]
 
 
 def test_clutter_lies_where_a_fresh_process_puts_it(tree):

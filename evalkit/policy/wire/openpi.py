@@ -27,6 +27,7 @@ class OpenpiChannel:
         reconnect: whether each episode starts with a new connection.
         reset_message: a request sent at the start of each episode, for servers that know one; its answer is dropped.
             The text ``{instruction}`` in a value is replaced by the episode's.
+        end_message: the same for its end; the value ``{success}`` is replaced by the verdict: true, false or null.
     """
 
     def __init__(
@@ -38,10 +39,11 @@ class OpenpiChannel:
         api_key: str | None = None,
         reconnect: bool = False,
         reset_message: Mapping[str, Any] | None = None,
+        end_message: Mapping[str, Any] | None = None,
     ) -> None:
         headers = {"Authorization": f"Api-Key {api_key}"} if api_key else None
         self._connection = Connection(url, connect_s=connect_s, call_s=call_s, headers=headers, greeting=True)
-        self._reconnect, self._reset_message = reconnect, reset_message
+        self._reconnect, self._reset_message, self._end_message = reconnect, reset_message, end_message
 
     def open(self) -> None:
         """Connect, if there is no connection."""
@@ -68,6 +70,11 @@ class OpenpiChannel:
     def infer(self, session: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """See ``Channel``."""
         return self.call(request)
+
+    def end(self, session: str, success: bool | None) -> None:
+        """See ``Channel``."""
+        if self._end_message is not None:
+            self.call({key: success if value == "{success}" else value for key, value in self._end_message.items()})
 
     def call(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """One message, one answer.

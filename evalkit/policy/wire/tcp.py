@@ -44,6 +44,9 @@ class TcpLink:
         self.call("update_obs", observation)
         return self.call("get_action")
 
+    def end(self, success: bool | None) -> None:
+        """See ``XPolicyLabLink``; this transport has no such method."""
+
     def call(self, command: str, value: Any = None) -> Any:
         """One command.
 

@@ -91,6 +91,9 @@ class XWamChannel:
             raise PolicyError("answer", f"the policy server answered {type(answer).__name__}, not a map")
         return answer
 
+    def end(self, session: str, success: bool | None) -> None:
+        """See ``Channel``; the protocol has no such message."""
+
     def close(self) -> None:
         """See ``Channel``."""
         link, self._socket = self._socket, None

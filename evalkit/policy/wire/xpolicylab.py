@@ -30,6 +30,10 @@ class XPolicyLabLink(Protocol):
         """One observation, one answer with actions."""
         ...
 
+    def end(self, success: bool | None) -> None:
+        """The episode is over."""
+        ...
+
     def close(self) -> None:
         """End the connection."""
         ...
@@ -52,6 +56,7 @@ class WebsocketLink:
         self._action_type = action_type
         self._evaluation = f"evalkit-{uuid.uuid4()}"
         self._trial: str | None = None
+        self._seed: int | None = None
         self._steps = 0
 
     def open(self) -> None:
@@ -64,7 +69,7 @@ class WebsocketLink:
 
     def reset(self, info: EpisodeInfo) -> None:
         """See ``XPolicyLabLink``."""
-        self._trial, self._steps = info.session, 0
+        self._trial, self._seed, self._steps = info.session, info.policy_seed, 0
         payload = {
             "trial_id": info.session,
             "seed": info.policy_seed,
@@ -80,6 +85,10 @@ class WebsocketLink:
         answer = self._ask("infer", {"observation": observation}, "infer_result")
         self._steps += 1
         return answer
+
+    def end(self, success: bool | None) -> None:
+        """See ``XPolicyLabLink``; ``success`` is null where there is no verdict."""
+        self._ask("trial_end", {"trial_id": self._trial, "seed": self._seed, "success": success}, "trial_end_ack")
 
     def close(self) -> None:
         """See ``XPolicyLabLink``."""

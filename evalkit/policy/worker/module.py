@@ -42,8 +42,8 @@ class ModuleForm:
             )
 
     def describe(self) -> Dict[str, Any]:
-        """What was loaded."""
-        return self._report
+        """What was loaded, and whether the model wants to know when an episode is over."""
+        return dict(self._report, ends=callable(getattr(self._model, "end", None)))
 
     def reset(self, episode: Dict[str, Any]) -> None:
         """Start an episode: seeds, and the model's own ``reset`` if it has one."""
@@ -51,6 +51,10 @@ class ModuleForm:
         own = getattr(self._model, "reset", None)
         if callable(own):
             own()
+
+    def end(self, session: str, success: Any) -> None:
+        """An episode is over: True, False, or None where there is no verdict."""
+        self._model.end(success)
 
     def act(self, session: str, request: Dict[str, Any]) -> Dict[str, Any]:
         """Call the model."""

@@ -48,7 +48,8 @@ class NativeForm:
     def describe(self) -> Dict[str, Any]:
         """The policy's declaration, and whether it takes several observations at once."""
         batched = isinstance(self._policy, self._contract.BatchPolicy)
-        return {"spec": self._to_json(self._policy.spec), "batched": batched}
+        ends = isinstance(self._policy, self._contract.EndingPolicy)
+        return {"spec": self._to_json(self._policy.spec), "batched": batched, "ends": ends}
 
     def reset(self, episode: Dict[str, Any]) -> None:
         """Start an episode."""
@@ -56,11 +57,19 @@ class NativeForm:
 
     def act(self, observation: Dict[str, Any]) -> Any:
         """One decision."""
-        return self._policy.act(self._contract.Observation(**observation))
+        return self._policy.act(self._observation(observation))
 
     def act_batch(self, observations: Any) -> Any:
         """Several decisions."""
-        return list(self._policy.act_batch([self._contract.Observation(**values) for values in observations]))
+        return list(self._policy.act_batch([self._observation(values) for values in observations]))
+
+    def end(self, session: str, success: Any) -> None:
+        """An episode is over."""
+        self._policy.end(session, success)
+
+    def _observation(self, values: Dict[str, Any]) -> Any:
+        history = tuple(self._observation(row) for row in values["history"])
+        return self._contract.Observation(**dict(values, history=history))
 
 
 def _find_evalkit(folder: Path) -> None:

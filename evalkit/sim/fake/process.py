@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from evalkit.core.trial import ActionType, BackendFingerprint, Split
 from evalkit.sim.contract import ExpertResult, Scene, SceneInfo, SimObservation, StepResult
 from evalkit.sim.fake.simulator import FINGERPRINT
 from evalkit.sim.fake.world import FakeWorld
+from evalkit.sim.start import start_error
 
 LENGTH_BYTES = 8
 
@@ -48,10 +50,11 @@ class FakeProcessSimulator:
     Args:
         world: what to simulate; its functions must be importable by the process.
         deadline_s: a call that takes longer is a hang: the process is killed.
+        log_path: file that takes whatever the process prints; evalkit's own output if None.
     """
 
-    def __init__(self, world: FakeWorld, deadline_s: float = 30.0) -> None:
-        self._world, self._deadline_s = world, deadline_s
+    def __init__(self, world: FakeWorld, deadline_s: float = 30.0, log_path: Path | None = None) -> None:
+        self._world, self._deadline_s, self._log_path = world, deadline_s, log_path
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -66,11 +69,7 @@ class FakeProcessSimulator:
     def reset(self, scene: Scene) -> SceneInfo:
         """See the contract."""
         if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "evalkit.sim.fake.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
-            assert self._process.stdin is not None
-            write_frame(self._process.stdin, self._world)
+            self._start()
         result: SceneInfo = self._call("reset", scene)
         return result
 
@@ -105,6 +104,22 @@ class FakeProcessSimulator:
     def close(self) -> None:
         """See the contract."""
         self._end()
+
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "evalkit.sim.fake.worker"]
+        with contextlib.ExitStack() as stack:
+            log = None
+            if self._log_path is not None:
+                self._log_path.parent.mkdir(parents=True, exist_ok=True)
+                log = stack.enter_context(self._log_path.open("ab"))
+            before = log.tell() if log is not None else 0
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+        assert self._process.stdin is not None
+        write_frame(self._process.stdin, self._world)
+        try:
+            self._call("pid")
+        except SimulatorError as error:
+            raise start_error("fake simulator", error, self._log_path, before) from error
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
         process = self._process

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import resource
 import signal
 import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -32,6 +34,7 @@ HOME = np.array([0.0] * 6 + [1.0] + [0.0] * 6 + [1.0])
 HEIGHT_PX, WIDTH_PX = 240, 320
 TOLERANCE_RAD = 0.05
 EXPERT_FRAMES = 9
+BALLOON_BYTES, CHUNK_BYTES = 512 << 20, 16 << 20
 
 
 class FakeSimulator:
@@ -55,7 +58,7 @@ class FakeSimulator:
         self._scene = None
         if self.world.broken:
             raise SimulatorError("task_code", self.world.broken)
-        if self.world.unstable(scene.seed):
+        if self.world.unstable(scene.seed) or self.world.fault("unstable", scene.seed, AT_RESET, scene.task):
             raise UnstableSceneError("unstable", f"Objects is unstable in seed({scene.seed}), unstable objects: cube")
         self._scene, self._goal_rad = scene, self.world.goal_rad(scene.task, scene.seed)
         self._state, self._steps, self._success_step = HOME.copy(), 0, None
@@ -67,9 +70,9 @@ class FakeSimulator:
         """See the contract."""
         scene = self._present()
         state = self._state.copy()
-        if self.world.fault("nan_state", scene.seed, self._steps):
+        if self.world.fault("nan_state", scene.seed, self._steps, scene.task):
             state[3] = np.nan
-        black = self.world.fault("black_frame", scene.seed, self._steps) is not None
+        black = self.world.fault("black_frame", scene.seed, self._steps, scene.task) is not None
         shade = np.uint8((scene.seed * 7 + int(self._state[0] * 100)) % 251)
         images = {}
         for index, camera in enumerate(cameras):
@@ -93,8 +96,10 @@ class FakeSimulator:
             failures += sum(np.array_equal(before[arm], self._state[arm]) for arm in (slice(0, 6), slice(7, 13)))
             steps += 1
             self._steps += 1
-            if self._steps >= self.world.success_after_steps and self._at_goal():
-                self._success_step = self._steps
+            if scene.success == "any_instant":
+                self._judge()
+        if scene.success == "after_each_chunk" or (scene.success == "at_end" and self._steps >= scene.horizon_steps):
+            self._judge()
         return StepResult(
             steps=steps,
             total_steps=self._steps,
@@ -157,19 +162,33 @@ class FakeSimulator:
     def _at_goal(self) -> bool:
         return bool(abs(self._state[0] - self._goal_rad) < TOLERANCE_RAD)
 
+    def _judge(self) -> None:
+        if self._success_step is None and self._steps >= self.world.success_after_steps and self._at_goal():
+            self._success_step = self._steps
+
     def _strike(self, step: int) -> None:
-        seed = self._present().seed
-        if fault := self.world.fault("slow", seed, step):
+        scene = self._present()
+        if fault := self.world.fault("slow", scene.seed, step, scene.task):
             time.sleep(fault.slow_s)
-        if self.world.fault("exception", seed, step):
+        if self.world.fault("exception", scene.seed, step, scene.task):
             raise SimulatorError("task_code", f"AttributeError: the fake task broke at step {step}")
-        if fault := self.world.fault("crash", seed, step):
+        if self.world.fault("memory", scene.seed, step, scene.task):
+            _fill_memory()
+        if fault := self.world.fault("crash", scene.seed, step, scene.task):
             os.kill(os.getpid(), fault.signal)
             time.sleep(60.0)
-        if self.world.fault("hang", seed, step):
+        if self.world.fault("hang", scene.seed, step, scene.task):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             while True:
                 time.sleep(3600.0)
+
+
+def _fill_memory() -> None:
+    """Take memory until there is none: up to a limit that spares the rest of the machine."""
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + BALLOON_BYTES,) * 2)
+    kept = []
+    while True:
+        kept.append(np.ones(CHUNK_BYTES, np.uint8))
 
 
 def _jpeg(image: NDArray[np.uint8], quality: int) -> bytes:

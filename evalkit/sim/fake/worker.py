@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import sys
 
@@ -19,11 +20,16 @@ def main() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     simulator = FakeSimulator(read_frame(requests))
+    if simulator.world.no_start:
+        raise RuntimeError(simulator.world.no_start)
     while True:
         try:
             name, arguments, options = read_frame(requests)
         except EOFError:
             return
+        if name == "pid":  # asked once, to see that the process is there
+            write_frame(answers, (True, os.getpid()))
+            continue
         try:
             answer = True, getattr(simulator, name)(*arguments, **options)
         except EvalkitError as error:

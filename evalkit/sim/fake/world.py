@@ -11,7 +11,7 @@ from typing import Literal
 
 from evalkit.core.rng import stream
 
-FaultKind = Literal["crash", "hang", "exception", "nan_state", "black_frame", "slow"]
+FaultKind = Literal["crash", "hang", "exception", "nan_state", "black_frame", "slow", "memory", "unstable"]
 AT_RESET = -1
 
 
@@ -40,7 +40,8 @@ class Fault:
     """Something that goes wrong in one scene at one moment.
 
     ``crash`` sends ``signal`` to the simulator's own process, ``hang`` ignores SIGTERM and sleeps, ``exception``
-    raises as task code would, ``nan_state`` and ``black_frame`` spoil an observation, ``slow`` sleeps ``slow_s``.
+    raises as task code would, ``nan_state`` and ``black_frame`` spoil an observation, ``slow`` sleeps ``slow_s``,
+    ``memory`` fills memory up to a limit that the process sets itself, ``unstable`` lets the scene not settle.
     """
 
     kind: FaultKind
@@ -51,6 +52,8 @@ class Fault:
     """Strikes so often over all processes (needs ``FakeWorld.memory``), or None for always."""
     signal: int = signal.SIGSEGV
     slow_s: float = 1.0
+    task: str | None = None
+    """The scene's task; None for whichever has the seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +66,8 @@ class FakeWorld:
     """Seed -> whether the expert fails."""
     broken: str = ""
     """If set, building any scene raises a task code error with this text."""
+    no_start: str = ""
+    """If set, the simulator's process ends at its start with this as its last words."""
     faults: tuple[Fault, ...] = ()
     memory: Path | None = None
     """Folder in which faults with a limited number of strikes leave their marks."""
@@ -77,26 +82,38 @@ class FakeWorld:
         """Target of left arm joint 0, rad, between 0.3 and 1, rounded to 3 decimals."""
         return round(float(stream(seed, "fake-goal", task).uniform(0.3, 1.0)), 3)
 
-    def fault(self, kind: FaultKind, seed: int, step: int) -> Fault | None:
+    def fault(self, kind: FaultKind, seed: int, step: int, task: str = "") -> Fault | None:
         """The fault of this kind that strikes now, if one does; counts the strike."""
         for fault in self.faults:
-            if (fault.kind, fault.seed, fault.step) == (kind, seed, step) and self._strikes(fault):
+            here = (fault.kind, fault.seed, fault.step) == (kind, seed, step) and fault.task in (None, task)
+            name = f"{fault.task or 'any'}-{fault.kind}-{fault.seed}-{fault.step}"
+            if here and strikes(name, fault.times, self.memory):
                 return fault
         return None
 
-    def _strikes(self, fault: Fault) -> bool:
-        if fault.times is None:
-            return True
-        if self.memory is None:
-            raise ValueError("a fault with a limited number of strikes needs FakeWorld.memory")
-        for number in range(fault.times):
-            mark = self.memory / f"{fault.kind}-{fault.seed}-{fault.step}-{number}"
-            try:
-                os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                continue
-            return True
-        return False
+
+def strikes(name: str, times: int | None, memory: Path | None) -> bool:
+    """Whether a fault strikes once more; counts it over all processes.
+
+    Args:
+        name: the fault's own name.
+        times: how often it strikes; None for always.
+        memory: folder in which strikes leave their marks.
+
+    Raises:
+        ValueError: a limited number of strikes, and no folder.
+    """
+    if times is None:
+        return True
+    if memory is None:
+        raise ValueError("a fault with a limited number of strikes needs a folder for its marks: set memory")
+    for number in range(times):
+        try:
+            os.close(os.open(memory / f"{name}-{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        return True
+    return False
 
 
 SEVENTHS = FakeWorld(unstable=unstable_by_sevenths, unsolvable=unsolvable_by_sevenths)

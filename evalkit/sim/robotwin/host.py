@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalkit.core.errors import SimulatorError, UnstableSceneError
+from evalkit.core.gpu import bound_bus_id
 from evalkit.core.trial import ActionType, BackendFingerprint, Split
 from evalkit.sim.contract import ExpertResult, Frame, Scene, SceneInfo, SimObservation, StepResult
+from evalkit.sim.robotwin.environment import worker_environment
 from evalkit.sim.robotwin.layout import Assets, RenderSettings, RoboTwinInstall
 from evalkit.sim.robotwin.worker import wire
+from evalkit.sim.robotwin.worker.savings import ALL, check
+from evalkit.sim.start import start_error
 
 WORKER = Path(__file__).parent / "worker"
 SEMANTICS = 1
@@ -40,8 +44,7 @@ class RoboTwinSimulator:
         render: how pictures are made.
         log_path: file that takes whatever the worker prints.
         request_limit_s: a request that takes longer is a hang; the worker is killed.
-        economical: leave out work of RoboTwin's loop whose result nobody sees (``worker/economy.py``). False exists to
-            prove that nothing else changes.
+        savings: work of RoboTwin's loop to leave out because nobody sees its result (``worker/savings.py``).
     """
 
     def __init__(
@@ -52,9 +55,10 @@ class RoboTwinSimulator:
         log_path: Path,
         request_limit_s: float = REQUEST_LIMIT_S,
         *,
-        economical: bool = True,
+        savings: Iterable[str] = ALL,
     ) -> None:
-        self._economical = economical
+        self.savings = check(savings)
+        """Read at each reset."""
         self._install, self._assets, self._render = install, assets, render
         self._log_path, self._limit_s = log_path, request_limit_s
         self._process: subprocess.Popen[bytes] | None = None
@@ -85,6 +89,13 @@ class RoboTwinSimulator:
         )
 
     @property
+    def render_bus_id(self) -> str | None:
+        """PCI bus id of the GPU that pictures are made on, or None on the CPU; starts the worker."""
+        self._start()
+        found: str | None = self._hello["render_bus_id"]
+        return found
+
+    @property
     def versions(self) -> Mapping[str, str]:
         """Package versions in RoboTwin's interpreter."""
         self._start()
@@ -102,6 +113,9 @@ class RoboTwinSimulator:
                 "seed": scene.seed,
                 "horizon_steps": scene.horizon_steps,
                 "evaluation": scene.evaluation,
+                "success": scene.success,
+                "history": scene.history,
+                "savings": sorted(self.savings),
             },
         )
         return SceneInfo(
@@ -159,6 +173,16 @@ class RoboTwinSimulator:
         """Digest of joint positions and object poses."""
         return str(self._ask("state_digest")[0]["state_digest"])
 
+    def poses(self) -> dict[str, list[list[float]]]:
+        """``joints``: positions of each articulation; ``objects``: xyz and wxyz of each thing; in creation order."""
+        found: dict[str, list[list[float]]] = self._ask("poses")[0]["poses"]
+        return found
+
+    def profile(self) -> dict[str, float]:
+        """Seconds by phase in the worker since this was last asked for; the first time, counting begins."""
+        seconds: dict[str, float] = self._ask("profile")[0]["seconds"]
+        return seconds
+
     def close(self) -> None:
         """End the worker."""
         if self._process is not None:
@@ -181,6 +205,7 @@ class RoboTwinSimulator:
         shared_path = f"/dev/shm/evalkit-{os.getpid()}-{next(_numbers)}"
         self._shared = wire.SharedBuffer(shared_path, SHARED_BYTES, create=True)
         with self._log_path.open("ab") as log:
+            log_bytes = log.tell()
             self._process = subprocess.Popen(
                 [str(self._install.python), "-u", str(WORKER)],
                 stdin=subprocess.PIPE,
@@ -199,10 +224,13 @@ class RoboTwinSimulator:
             "shader": self._render.shader,
             "shadow_map_px": self._render.shadow_map_px,
             "render_device": self._render.device,
-            "economical": self._economical,
+            "render_bus_id": bound_bus_id() if self._render.device == "cuda" else None,
         }
         request = {"settings": settings, "shared_path": shared_path, "shared_bytes": SHARED_BYTES}
-        self._hello, _ = self._exchange("hello", {}, request, START_LIMIT_S)
+        try:
+            self._hello, _ = self._exchange("hello", {}, request, START_LIMIT_S)
+        except SimulatorError as error:
+            raise start_error("RoboTwin worker", error, self._log_path, log_bytes) from error
         self._shared.forget_name()  # both ends have it mapped: now it ends with them, even if they are killed
 
     def _ask(
@@ -259,26 +287,6 @@ def _cut(data: NDArray[np.uint8], sizes: Sequence[int]) -> list[bytes]:
     """Pieces of the given lengths, in order."""
     ends = itertools.accumulate(sizes)
     return [data[end - size : end].tobytes() for end, size in zip(ends, sizes, strict=True)]
-
-
-def worker_environment(python: Path, render: RenderSettings) -> dict[str, str]:
-    """Environment of a worker: one thread for linear algebra, and the GPU visible where pictures need it.
-
-    More BLAS threads would fight the other workers and make the last bits of results depend on the machine. Programs
-    that its packages call (cuRobo: ninja) come from the interpreter's own environment, as if it were activated.
-    """
-    environment = dict(os.environ)
-    environment["PATH"] = os.pathsep.join([str(python.parent), environment.get("PATH", os.defpath)])
-    environment.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
-    environment.update(render.environment)
-    environment.pop("PYTHONPATH", None)
-    environment.pop("PYTHONHOME", None)
-    if extra := os.environ.get("EVALKIT_ROBOTWIN_PYTHONPATH"):
-        environment["PYTHONPATH"] = extra
-    # Ray hides every GPU from actors that reserve none; rendering needs it all the same.
-    if render.device == "cuda" and environment.get("CUDA_VISIBLE_DEVICES") == "":
-        del environment["CUDA_VISIBLE_DEVICES"]
-    return environment
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

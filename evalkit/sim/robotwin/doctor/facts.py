@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from evalkit.core.gpu import short_bus_id
 from evalkit.sim.robotwin.assets import ROBOT
 from evalkit.sim.robotwin.interpreter import clean_environment
 from evalkit.sim.robotwin.layout import RoboTwinInstall
@@ -78,12 +79,6 @@ def parse_gpus(text: str) -> tuple[Gpu, ...]:
             )
         )
     return tuple(found)
-
-
-def short_bus_id(text: str) -> str:
-    """One spelling of a PCI bus id: ``00000000:3B:00.0`` and ``0000:3b:00`` become ``0000:3b:00``."""
-    domain, bus, device = text.lower().split(":")
-    return f"{int(domain, 16):04x}:{bus}:{device.partition('.')[0]}"
 
 
 def read_accelerators(install: RoboTwinInstall, environment: Mapping[str, str]) -> Accelerators:

@@ -9,7 +9,9 @@ import time
 import traceback
 from typing import Any, Dict, List, Mapping, Tuple
 
+import gpu
 import numpy as np
+import stopwatch
 import wire
 import world as robotwin_world
 
@@ -28,7 +30,9 @@ class Worker:
         if request["shared_path"]:
             self.shared = wire.SharedBuffer(request["shared_path"], request["shared_bytes"], create=False)
         self.world = robotwin_world.World(request["settings"])
-        return {"versions": _versions(), "render_device": _render_device()}, {}
+        device = self.world.render_device
+        name = _render_device() if device.is_cpu() else device.name
+        return {"versions": _versions(), "render_device": name, "render_bus_id": gpu.bus_of(device)}, {}
 
     def reset(self, request: Mapping[str, Any], arrays: wire.Arrays) -> Reply:
         """Build a scene."""
@@ -58,6 +62,21 @@ class Worker:
     def state_digest(self, request: Mapping[str, Any], arrays: wire.Arrays) -> Reply:
         """Digest of the scene's state."""
         return {"state_digest": self.world.state_digest()}, {}
+
+    def poses(self, request: Mapping[str, Any], arrays: wire.Arrays) -> Reply:
+        """Joint positions and poses as numbers."""
+        return {"poses": self.world.poses()}, {}
+
+    def profile(self, request: Mapping[str, Any], arrays: wire.Arrays) -> Reply:
+        """Seconds by phase since this was last asked for; asked for the first time, begin with the next scene."""
+        if self.world.stopwatch is None:
+            watch = self.world.stopwatch = stopwatch.Stopwatch()
+            phases = {"reset": stopwatch.SETUP, "expert": "expert", "observe": stopwatch.OBSERVATION}
+            for name, phase in phases.items():
+                setattr(self, name, watch.wrap(phase, getattr(self, name), whole=True))
+        seconds = dict(self.world.stopwatch.seconds)
+        self.world.stopwatch.seconds.clear()
+        return {"seconds": seconds}, {}
 
 
 def main() -> None:

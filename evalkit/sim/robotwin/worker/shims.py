@@ -112,9 +112,18 @@ def sort_file_lists() -> None:
     unsorted = glob.glob
 
     def ordered(*args: Any, **kwargs: Any) -> Any:
-        return sorted(unsorted(*args, **kwargs))
+        found = unsorted(*args, **kwargs)
+        return sorted(found) if _order["sorted"] else found
 
     glob.glob = ordered
+
+
+def leave_file_lists(as_they_come: bool) -> None:
+    """Let ``glob.glob`` answer in the file system's order, as RoboTwin's own process has it; or sorted again."""
+    _order["sorted"] = not as_they_come
+
+
+_order: Dict[str, bool] = {"sorted": True}
 
 
 def mend_place_fan() -> None:

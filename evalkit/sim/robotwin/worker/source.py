@@ -138,30 +138,58 @@ def use_planner(source: Source, planner: Optional[type]) -> None:
 
     Args:
         source: the task code.
-        planner: the class to use; None: cuRobo's own, made once for each arm instead of at every reset.
+        planner: the class to use; None: cuRobo's own.
     """
 
     def change(module: Any) -> None:
         found = getattr(module, "CuroboPlanner", None)
         if planner is not None:
             module.CuroboPlanner = planner
-        elif found is not None:
-            module.CuroboPlanner = kept(found)
-        else:
+        elif found is None:
             raise ImportError("cuRobo can't be imported; the reason is in the log above")
 
     _after_import(source.name("robot.planner"), change)
 
 
+def on_demand(planner: Any) -> type:
+    """A subclass of a planner that is made when it is first used, not when it is asked for.
+
+    cuRobo compiles and warms up for many seconds; a policy whose actions are joint positions never plans a path.
+    """
+
+    class OnDemand(planner):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self.__dict__["_ordered"] = (args, kwargs)
+
+        def __getattr__(self, name: str) -> Any:
+            # Called for what the object doesn't have: at first, everything that its making puts there.
+            ordered = self.__dict__.pop("_ordered", None)
+            if ordered is None:
+                raise AttributeError("{!r} object has no attribute {!r}".format(type(self).__name__, name))
+            try:
+                super().__init__(*ordered[0], **ordered[1])
+            except BaseException:
+                self.__dict__["_ordered"] = ordered
+                raise
+            self._begin_scene()
+            return getattr(self, name)
+
+        def _begin_scene(self) -> None:
+            """Called when it has been made."""
+
+    OnDemand.__name__ = planner.__name__
+    return OnDemand
+
+
 def kept(planner: Any) -> type:
-    """A subclass of cuRobo's planner whose objects are made once for the same arguments.
+    """A subclass of cuRobo's planner, ``on_demand``, whose objects are made once for the same arguments.
 
     Making one compiles and warms up for many seconds. RoboTwin keeps them for a process' life and lets their sampler
     run on from trial to trial; here the sampler starts anew with each scene, so that a plan doesn't depend on history.
     """
     made: Dict[str, Any] = {}
 
-    class Kept(planner):  # type: ignore[misc]
+    class Kept(on_demand(planner)):  # type: ignore[misc]
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
             key = repr([_plain(value) for value in args]) + repr(sorted((k, _plain(v)) for k, v in kwargs.items()))
             if key not in made:
@@ -169,12 +197,16 @@ def kept(planner: Any) -> type:
             return made[key]
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            if not getattr(self, "is_ready", False):
+            if "is_ordered" in self.__dict__:
+                self._begin_scene()
+            else:
+                self.is_ordered = True
                 super().__init__(*args, **kwargs)
-                self.is_ready = True
+
+        def _begin_scene(self) -> None:
             for name in ("motion_gen", "motion_gen_batch"):
-                if hasattr(self, name):
-                    getattr(self, name).reset(reset_seed=True)
+                if name in self.__dict__:
+                    self.__dict__[name].reset(reset_seed=True)
 
     Kept.__name__ = planner.__name__
     return Kept

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 import economy
+import ends
+import gpu
 import numpy as np
 import shims
 import source
@@ -28,11 +29,9 @@ class World:
         self.source = source.Source(settings["layout"], settings["code_root"], settings["assets_root"])
         shims.stub_missing_modules()
         shims.set_renderer(settings["shader"], settings["shadow_map_px"])
-        import sapien.render
-
-        device = sapien.Device("cuda") if settings["render_device"] == "cuda" else sapien.Device("cpu")
-        # Dropping the last render system of a process costs seconds at the next picture: keep one.
-        self._idle_renderer = sapien.render.RenderSystem(device)
+        device = gpu.render_device(settings["render_device"], settings["render_bus_id"])
+        self._process = economy.Process(self.source, device)
+        self.render_device = self._process.renders_on
         planner: Any = None
         if settings["planner_path"]:
             planner = source.standin_planner(settings["planner_path"], settings["planner_class"])
@@ -42,36 +41,71 @@ class World:
         if self.source.is_package:
             shims.mend_place_fan()
         self._take_plan_failures: Callable[[], Dict[str, int]] = getattr(planner, "take_failures", dict)
-        self.economical = settings["economical"]
+        self._process.choose_planner(is_curobo=planner is None)
+        self.savings: FrozenSet[str] = frozenset()
         self.env: Any = None
+        self.stopwatch: Any = None
         self._closed_scenes = 0
 
     # ------------------------------------------------------------------------------------------------ scene
     def reset(self, scene: Mapping[str, Any]) -> Dict[str, Any]:
         """Build and settle the scene. Raises UnstableError, or whatever the task code raises."""
         start = time.perf_counter()
-        self.close_scene()
-        task_class = self.source.task_class(scene["task"])
-        self.source.reset_process_state(scene["seed"])
-        env = economy.instrumented(task_class, self.economical)()
-        self.env = env
+        self.savings = frozenset(scene["savings"])
+        self._process.use(self.savings)
+        env = self._next_in_history(scene) if scene["history"] == "task" else self._fresh(scene)
         try:
             env.setup_demo(now_ep_num=0, seed=scene["seed"], is_test=scene["evaluation"], **self._arguments(scene))
         except self.source.unstable_error() as error:
-            self.close_scene()
+            self._drop_failed(scene)
             raise UnstableError(str(error)) from error
         except BaseException:
-            self.close_scene()
+            self._drop_failed(scene)
             raise
         env.step_lim = scene["horizon_steps"]
+        env.success_counts_at = scene["success"]
         economy.watch_planners(env)
-        shims.note_what_the_expert_notes(env, scene["task"])
+        if self.stopwatch is not None:
+            self.stopwatch.watch(env)
+        if scene["history"] == "fresh":
+            shims.note_what_the_expert_notes(env, scene["task"])
         return {
             "setup_s": time.perf_counter() - start,
             "clutter": ["{object_type}/{object_index}".format(**item) for item in env.record_cluttered_objects],
             "textures": {"wall": env.wall_texture, "table": env.table_texture},
             "state_digest": self.state_digest(),
         }
+
+    def _fresh(self, scene: Mapping[str, Any]) -> Any:
+        """A task object as a fresh process has it."""
+        self.close_scene()
+        task_class = self.source.task_class(scene["task"])
+        self.source.reset_process_state(scene["seed"])
+        shims.leave_file_lists(as_they_come=False)
+        self.env = economy.instrumented(task_class, self.savings)()
+        return self.env
+
+    def _next_in_history(self, scene: Mapping[str, Any]) -> Any:
+        """The task object that RoboTwin's loop has at this point: the one of the scene before, closed its way.
+
+        What earlier scenes left stays: the shifted default of the clutter generator, ``random``'s state, what the
+        expert noted, the robot with its planners where closing keeps them. Files come in the file system's order.
+        """
+        if self.env is None:
+            shims.leave_file_lists(as_they_come=True)
+            # A robot that stays would be wrapped once more by each scene, over forces of the one before.
+            savings = self.savings - {"passive-forces"}
+            self.env = economy.instrumented(self.source.task_class(scene["task"]), savings)()
+        else:
+            self.env.close_env()
+        for name, value in economy.COUNTERS.items():
+            setattr(self.env, name, value)
+        self.env.__dict__.pop("_take_picture", None)
+        return self.env
+
+    def _drop_failed(self, scene: Mapping[str, Any]) -> None:
+        if scene["history"] == "fresh":
+            self.close_scene()
 
     def close_scene(self) -> None:
         """Drop the present scene. Without this RoboTwin keeps some 90 MB of each."""
@@ -130,10 +164,13 @@ class World:
             for name in cameras:
                 if name not in found:
                     raise ValueError("no camera {!r}; this robot has {}".format(name, ", ".join(sorted(found))))
+            taken = cameras if "cameras" in self.savings else sorted(found)
+            for name in taken:
                 found[name].take_picture()
-            for name in cameras:
+            for name in taken:
                 colour = found[name].get_picture("Color")
                 images[name] = (colour[:, :, :3] * 255).clip(0, 255).astype(np.uint8)
+            images = {name: images[name] for name in cameras}
         return images, time.perf_counter() - start
 
     def _cameras(self) -> Dict[str, Any]:
@@ -143,22 +180,14 @@ class World:
             found.update(left_camera=rig.left_camera, right_camera=rig.right_camera)
         return found
 
-    def state_digest(self) -> str:
-        """16 hex digits over float32 joint positions and poses of all things in the scene, in creation order.
+    def poses(self) -> Dict[str, List[List[float]]]:
+        """See ``ends.poses``."""
+        found: Dict[str, List[List[float]]] = ends.poses(self.env.scene)
+        return found
 
-        The robot stands where it stands: of its articulations only the joints count.
-        """
-        scene, robot = self.env.scene, self.env.robot
-        digest = hashlib.sha256()
-        for articulation in scene.get_all_articulations():
-            digest.update(np.ascontiguousarray(articulation.get_qpos(), dtype=np.float32).tobytes())
-            if articulation not in (robot.left_entity, robot.right_entity):
-                root = articulation.get_root_pose()
-                digest.update(np.concatenate([root.p, root.q]).astype(np.float32).tobytes())
-        for actor in scene.get_all_actors():
-            pose = actor.get_pose()
-            digest.update(np.concatenate([pose.p, pose.q]).astype(np.float32).tobytes())
-        return digest.hexdigest()[:16]
+    def state_digest(self) -> str:
+        """See ``ends.state_digest``."""
+        return str(ends.state_digest(self.env.scene, self.env.robot))
 
     # ------------------------------------------------------------------------------------------------ motion
     def apply(self, actions: np.ndarray, action_type: str) -> Dict[str, Any]:
@@ -171,8 +200,15 @@ class World:
                 break
             with env.inside_action():
                 env.take_action(action, action_type=action_type)
+            if "observations" not in self.savings and not env.eval_success:
+                env.get_obs()
             if env.eval_success and env.success_step is None:
                 env.success_step = env.take_action_cnt
+        ended = env.take_action_cnt >= env.step_lim
+        counts_at = env.success_counts_at
+        judged = counts_at == "after_each_chunk" or (counts_at == "at_end" and ended)
+        if judged and not env.eval_success and env.check_success():
+            env.eval_success, env.success_step = True, env.take_action_cnt
         check_s = env.check_s - checks_before
         return {
             "steps": env.take_action_cnt - steps_before,

@@ -1,23 +1,22 @@
-"""Trials of two policies on the same scenes, in lock-step, until somebody says that is enough."""
+"""Trials of several policies on the same scenes, in lock-step: whenever it ends, all have met the same scenes."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from evalkit.core.errors import HarnessError
 from evalkit.core.trial import TrialSpec
-from evalkit.pool.drive import Session, work_through
 from evalkit.pool.jobs import Failed, Finished, Job, TrialJob
 from evalkit.pool.observer import Observer
-from evalkit.pool.scheduler import GRACE_S, Crew
 from evalkit.pool.trial_work import TrialWork
 from evalkit.protocol.config import TaskConfig
 from evalkit.store.run import Run
 
 
-class PairWork:
-    """A ``Work`` over the trials of two runs, strictly in the order given.
+class LockstepWork:
+    """A ``Work`` over the trials of several runs, strictly in the order given.
 
     Args:
         runs: where records go: one run of each policy.
@@ -25,7 +24,9 @@ class PairWork:
         configs: name -> configuration.
         observer: told about every record.
         enough: asked before each trial; when it says True, no more start. Those in flight end and are recorded.
+        together: whether a run whose fuse blows stops all of them, or itself alone.
         video: whether workers write a video of each trial.
+        trial_limit_s: see ``TrialWork``.
     """
 
     def __init__(
@@ -35,18 +36,26 @@ class PairWork:
         configs: Mapping[str, TaskConfig],
         observer: Observer,
         *,
-        enough: Callable[[], bool],
+        enough: Callable[[], bool] = lambda: False,
+        together: bool = True,
         video: bool = False,
+        trial_limit_s: float | None = None,
     ) -> None:
-        self._sides = {run.info.policy.digest: TrialWork(run, (), configs, observer, video=video) for run in runs}
+        options: dict[str, Any] = {"video": video, "trial_limit_s": trial_limit_s}
+        self._sides = {run.info.policy.digest: TrialWork(run, (), configs, observer, **options) for run in runs}
         if len(self._sides) < len(runs):
-            raise HarnessError("the runs of a pair have one policy: their trials can't be told apart")
-        self._waiting, self._enough = deque(order), enough
+            raise HarnessError("several runs have one policy: their trials can't be told apart")
+        self._waiting, self._enough, self._together = deque(order), enough, together
+
+    @property
+    def stop_reasons(self) -> dict[str, str]:
+        """Policy digest -> why no more of its trials start, of those whose fuse blew."""
+        return {policy: side.stop_reason for policy, side in self._sides.items() if side.stop_reason}
 
     @property
     def stop_reason(self) -> str | None:
-        """Why no more trials start, if a side's fuse blew."""
-        return next((side.stop_reason for side in self._sides.values() if side.stop_reason), None)
+        """Why not all trials started, if a fuse blew."""
+        return next(iter(self.stop_reasons.values()), None)
 
     @property
     def simulator_s(self) -> float:
@@ -55,10 +64,12 @@ class PairWork:
 
     def next_job(self) -> Job | None:
         """See ``Work``."""
-        if self.stop_reason or not self._waiting or self._enough():
-            return None
-        spec = self._waiting.popleft()
-        return self._sides[spec.policy].job(spec)
+        while self._waiting and not self._enough() and not (self._together and self.stop_reason):
+            spec = self._waiting.popleft()
+            side = self._sides[spec.policy]
+            if side.stop_reason is None:
+                return side.job(spec)
+        return None
 
     def done(self, job: Job, result: Finished, attempts: int) -> None:
         """See ``Work``."""
@@ -76,32 +87,3 @@ class PairWork:
         if not isinstance(job, TrialJob):
             raise HarnessError(f"{job.title} is no trial")
         return self._sides[job.spec.policy]
-
-
-def run_pairs(
-    crew: Crew,
-    runs: Sequence[Run],
-    order: Sequence[TrialSpec],
-    configs: Mapping[str, TaskConfig],
-    observer: Observer,
-    *,
-    enough: Callable[[], bool],
-    video: bool = False,
-    stop: Callable[[], bool] = lambda: False,
-    grace_s: float = GRACE_S,
-) -> Session:
-    """Run trials of two policies, each appended to its run as it ends.
-
-    Args:
-        crew: workers that serve both policies.
-        runs: one run of each policy.
-        order: trials to run, in the order to start them.
-        configs: name -> configuration.
-        observer: told about progress.
-        enough: see ``PairWork``.
-        video: whether workers write videos into the runs' folders.
-        stop: asked often; trials then in flight are lost and remain to be run.
-        grace_s: see ``evalkit.pool.scheduler``.
-    """
-    work = PairWork(runs, order, configs, observer, enough=enough, video=video)
-    return work_through(crew, work, observer, stop=stop, grace_s=grace_s)

@@ -1,0 +1,52 @@
+"""Rules of other protocols inside RoboTwin's process: when success counts, and in which order files come."""
+
+from __future__ import annotations
+
+import glob
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from robotwin_scenes import scene as make_scene
+
+from evalkit.sim.robotwin.host import WORKER
+
+
+@pytest.mark.sim
+def test_success_counts_when_the_scene_says(simulator):
+    scene = make_scene("click_bell")
+    simulator.reset(scene)
+    frames = simulator.expert(record_every=15).frames
+    actions = np.stack([frame.state for frame in frames[4::4]])
+    simulator.reset(scene)
+    at_once = simulator.apply(actions, "qpos")
+    assert at_once.success
+    assert at_once.success_step < len(actions)
+
+    limit = len(actions) + 2
+    simulator.reset(replace(scene, success="at_end", horizon_steps=limit))
+    before = simulator.apply(actions, "qpos")
+    assert (before.total_steps, before.success, before.finished) == (len(actions), False, False)
+    end = simulator.apply(np.repeat(actions[-1:], 4, axis=0), "qpos")
+    assert (end.total_steps, end.success, end.success_step, end.finished) == (limit, True, limit, True)
+
+    simulator.reset(replace(scene, success="after_each_chunk"))
+    chunk = simulator.apply(actions, "qpos")
+    assert (chunk.success, chunk.success_step) == (True, len(actions))
+
+
+def test_files_come_sorted_unless_they_are_to_come_as_they_do(monkeypatch):
+    monkeypatch.setattr(glob, "glob", lambda pattern: ["b", "a"])
+    monkeypatch.syspath_prepend(str(WORKER))
+    import shims
+
+    try:
+        shims.sort_file_lists()
+        assert glob.glob("*") == ["a", "b"]
+        shims.leave_file_lists(as_they_come=True)
+        assert glob.glob("*") == ["b", "a"]
+        shims.leave_file_lists(as_they_come=False)
+        assert glob.glob("*") == ["a", "b"]
+    finally:
+        del sys.modules["shims"]
