@@ -11,7 +11,7 @@ from evalkit.policy.contract import PolicySpec
 from evalkit.policy.converted import ConvertedPolicy
 from evalkit.policy.interpreter import interpreter_of
 from evalkit.policy.isolated import PolicyProcess, ProcessChannel
-from evalkit.policy.profile import Profile, load_profile
+from evalkit.policy.profile import Profile, load_profile, refuse_mixed_episodes
 from evalkit.policy.settings import PolicySettings, number, tree_digest
 from evalkit.policy.weight_files import WeightFiles, find_weights
 from evalkit.policy.wire.connection import CALL_S
@@ -78,7 +78,11 @@ def _profile(settings: PolicySettings | None) -> Profile:
     options = settings.options
     if options.get("actions", "chunk") not in _ACTIONS:
         raise UserError(f"policy {settings.name}: actions is {options['actions']!r}: use {' or '.join(_ACTIONS)}")
-    return load_profile(options["profile"], name=settings.name, folder=settings.folder, answers=options.get("answers"))
+    profile = load_profile(
+        options["profile"], name=settings.name, folder=settings.folder, answers=options.get("answers")
+    )
+    refuse_mixed_episodes(profile)
+    return profile
 
 
 def _found(settings: PolicySettings) -> WeightFiles:

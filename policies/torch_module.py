@@ -11,7 +11,7 @@ from evalkit.policy.contract import PolicySpec
 from evalkit.policy.converted import ConvertedPolicy
 from evalkit.policy.interpreter import interpreter_of
 from evalkit.policy.isolated import PolicyProcess, ProcessChannel
-from evalkit.policy.profile import Profile, load_profile
+from evalkit.policy.profile import Profile, load_profile, refuse_mixed_episodes
 from evalkit.policy.settings import PolicySettings, number, path_digest, tree_digest
 from evalkit.policy.weight_files import WeightFiles, find_weights
 from evalkit.policy.wire.connection import CALL_S
@@ -19,8 +19,11 @@ from evalkit.policy.wire.connection import CALL_S
 NEEDS_CHECKPOINT = False
 _REQUIRED = ("code", "factory", "profile")
 _OPTIONAL = (
-    "arguments", "weights", "answers", "python", "method", "pass_as", "tensors", "batch_axis", "call_s", "threads"
+    "arguments", "weights", "answers", "python", "method", "pass_as", "tensors", "batch_axis", "call_s", "threads",
+    "compile",
 )  # fmt: skip
+_COMPILE = ("default", "reduce-overhead")
+"""Modes of ``torch.compile``; the second uses CUDA graphs. Those that let kernels race may choose others next time."""
 _RULES = ("path", "part", "allow_missing", "allow_unexpected", "dtype")
 _DTYPES = ("float32", "bfloat16", "float16")
 
@@ -51,6 +54,7 @@ def load(checkpoint: Path | None, *, device: str, settings: PolicySettings | Non
             "tensors": bool(options.get("tensors", True)),
             "batch_axis": bool(options.get("batch_axis", True)),
             "threads": int(number(options, "threads", 1)),
+            "compile": options.get("compile"),
         },
         name=settings.name,
         call_s=number(options, "call_s", CALL_S),
@@ -85,7 +89,13 @@ def _profile(settings: PolicySettings | None) -> Profile:
     options = settings.options
     if options.get("pass_as", "keywords") not in ("keywords", "mapping"):
         raise UserError(f"policy {settings.name}: pass_as is {options['pass_as']!r}: use keywords or mapping")
-    return load_profile(options["profile"], name=settings.name, folder=settings.folder, answers=options.get("answers"))
+    if options.get("compile") not in (None, *_COMPILE):
+        raise UserError(f"policy {settings.name}: compile is {options['compile']!r}: use {' or '.join(_COMPILE)}")
+    profile = load_profile(
+        options["profile"], name=settings.name, folder=settings.folder, answers=options.get("answers")
+    )
+    refuse_mixed_episodes(profile)
+    return profile
 
 
 def _code(settings: PolicySettings) -> list[Path]:

@@ -23,7 +23,7 @@ _OPTIONAL = ("connect_s", "call_s", "state_dtype")
 
 
 class XPolicyLabPolicy:
-    """Sends what RoboTwin's own client sends: one observation per chunk.
+    """Sends what RoboTwin's own client sends: one observation per chunk, over TCP also those between two chunks.
 
     Args:
         spec: what the policy needs and gives.
@@ -43,8 +43,11 @@ class XPolicyLabPolicy:
 
     def act(self, observation: Observation) -> ActionChunk:
         """Ask for a chunk. Returns as many actions as the server gives, at most ``chunk_steps``."""
-        self._episodes.current(observation)
-        answer = self._link.infer(observation_message(observation, self._state_dtype))
+        episode = self._episodes.current(observation)
+        between = [row for row in observation.history if row.step > episode.sent]
+        *earlier, present = [observation_message(row, self._state_dtype) for row in (*between, observation)]
+        answer = self._link.infer(present, earlier)
+        episode.sent = observation.step
         return read_actions(answer, self.spec.action_type, observation)[: self.spec.chunk_steps]
 
     def end(self, session: str, success: bool | None) -> None:
@@ -86,10 +89,16 @@ def spec(settings: PolicySettings) -> PolicySpec:
     if settings.options.get("state_dtype", "float32") not in ("float32", "float64"):
         raise UserError(f"state_dtype is {settings.options['state_dtype']!r}: use float32 (RoboTwin's) or float64")
     robot = {"needs_instruction": True, "stateful": True, "one_at_a_time": True, **settings.options["robot"]}
-    declared = read_robot(robot, settings.name, f"policy {settings.name}")
-    if declared.history_steps > 1:
-        what = "an XPolicyLab server is sent one observation a decision"
-        raise UserError(f"policy {settings.name}: history_steps is {declared.history_steps}, but {what}: leave it out")
+    where, tcp = f"policy {settings.name}", str(settings.options["url"]).startswith("tcp:")
+    if tcp and "history_steps" not in robot:
+        what = "over tcp RoboTwin's own client sends every observation: say history_steps under robot"
+        raise UserError(f"{where}: {what}, as many as execute_steps, or 1 if its model looks at the present one alone")
+    declared = read_robot(robot, settings.name, where)
+    if declared.history_steps > 1 and not tcp:
+        what = "the websocket carries one observation a decision"
+        raise UserError(f"{where}: history_steps is {declared.history_steps}, but {what}: leave it out, or use tcp:")
+    if declared.history_steps > 1 and not declared.one_at_a_time:
+        raise UserError(f"{where}: a server with a history keeps one episode's: leave one_at_a_time out, or say true")
     return declared
 
 

@@ -32,28 +32,35 @@ def plan_command(
     mode: given.Mode = "all",
     tasks: given.Tasks = None,
     trials: given.Trials = None,
-    protocol: given.Protocol = "leaderboard",
-    workers: given.Workers = None,
-    out: given.Out = None,
-    as_json: given.AsJson = False,
     repeats: given.Repeats = 1,
     execute_steps: given.ExecuteSteps = None,
-    seed_base: given.SeedBase = 0,
     policy_python: given.PolicyPython = None,
-    backend: given.BackendName = "robotwin",
+    out: given.Out = None,
+    as_json: given.AsJson = False,
+    workers: given.Workers = None,
+    gpus: given.Gpus = None,
+    servers_per_gpu: given.ServersPerGpu = 1,
+    policy_copies: given.PolicyCopies = 1,
+    protocol: given.Protocol = "leaderboard",
+    seed_base: given.SeedBase = 0,
     robotwin_root: RobotwinRoot = None,
     robotwin_python: RobotwinPython = None,
+    backend: given.BackendName = "robotwin",
 ) -> None:
     """Say what evalkit run with the same options would do: trials, what is done, hours, memory, what bounds it.
 
     Runs no trial. Rates come from trials of this policy in results/runs and from evalkit robotwin bench on this
     machine; without either there are counts, but no hours.
 
-    Example: evalkit plan --ckpt step_30000 --mode all --workers 16
+    Example: evalkit plan --ckpt step_30000 --mode all --workers 16 --gpus 2
     """
     from evalkit.cli.protocol_choice import trials_of
     from evalkit.cli.run_setup import RunRequest, prepare
+    from evalkit.core.errors import UserError
+    from evalkit.policy.selection import names_several
 
+    if several := next((name for name in (ckpt, policy) if names_several(name)), None):
+        raise UserError(f"{several} are several policies, and evalkit plan takes one: plan each by itself")
     setup = prepare(
         RunRequest(
             checkpoint=ckpt,
@@ -68,10 +75,14 @@ def plan_command(
             backend=backend,
             out=out,
             policy_python=policy_python,
+            on_cpu=given.no_gpus(gpus),
             robotwin=RoboTwinChoice(root=robotwin_root, python=robotwin_python),
         )
     )
-    found = preflight(setup, workers or os.cpu_count() or 1)
+    options = given.RunOptions(
+        workers=workers or os.cpu_count() or 1, gpus=gpus, servers_per_gpu=servers_per_gpu, policy_copies=policy_copies
+    )
+    found = preflight(setup, options)
     if as_json:
         print(json.dumps(found.to_json(), indent=1))
     else:
@@ -135,15 +146,19 @@ class Preflight:
         return values
 
 
-def preflight(setup: RunSetup, workers: int) -> Preflight:
+def preflight(setup: RunSetup, options: given.RunOptions) -> Preflight:
     """Look at what is there and estimate the rest.
 
     Args:
         setup: the run.
-        workers: simulators.
+        options: how it would be run; no cluster.
+
+    Raises:
+        UserError: the options name GPUs that aren't there.
     """
     import psutil
 
+    from evalkit.cli.run_placement import make_plan
     from evalkit.plan.cost import Machine, estimate
     from evalkit.plan.rates import policy_rate, read_bench
 
@@ -153,8 +168,10 @@ def preflight(setup: RunSetup, workers: int) -> Preflight:
     bench = read_bench(fingerprint.digest)
     rates = _rates(records, bench, len(setup.spec.cameras))
     rate = policy_rate(records)
-    gpus = _gpus() if setup.maker.device == "cuda" else 0
     left = sum(portion.trials for portion in portions)
+    workers = max(1, min(options.workers, left))
+    placement = make_plan(options, workers, 1, None, one_at_a_time=setup.spec.one_at_a_time)
+    gpus = len(placement.devices)
     return Preflight(
         policy=setup.policy.adapter + (f" step {setup.policy.step}" if setup.policy.step is not None else ""),
         backend=fingerprint,
@@ -164,8 +181,8 @@ def preflight(setup: RunSetup, workers: int) -> Preflight:
         seeds_known=known,
         candidates=round(sum(portion.candidates for portion in portions), 1),
         machine=Machine(
-            workers=max(1, min(workers, left)),
-            servers=max(1, gpus),
+            workers=len(placement.workers),
+            servers=len(placement.servers),
             gpus=gpus,
             pictures_take_turns=gpus > 0,
             start_s=bench.start_s if bench else 0.0,
@@ -184,11 +201,9 @@ def _portions(setup: RunSetup, fingerprint: BackendFingerprint) -> tuple[list[Po
     from collections import Counter
 
     from evalkit.cli.run_setup import RUNS_FOLDER
-    from evalkit.core.tasks import STEP_LIMITS
     from evalkit.plan.cost import Portion
     from evalkit.plan.seed_files import SeedFiles, local_folder
-    from evalkit.plan.seeds import SeedSearch
-    from evalkit.pool.seed_work import read_lists
+    from evalkit.pool.seed_work import judged_entries, open_search, read_lists
     from evalkit.store.run import RUN_FILE, open_run
 
     needs, request = setup.seed_needs(), setup.request
@@ -206,7 +221,9 @@ def _portions(setup: RunSetup, fingerprint: BackendFingerprint) -> tuple[list[Po
     portions, known = [], 0
     for need in needs:
         key = need.task, need.config.name
-        search = SeedSearch(*key, need.config.digest, need.seed_base, need.count, files.read(*key))
+        search = open_search(need, files)
+        for entry in judged_entries(need, files).values():  # only sentences differ: no expert is asked again
+            search.put(entry)
         accepted, missing = search.accepted_count, need.count - search.accepted_count
         known += accepted
         tried = len(search.entries)
@@ -216,8 +233,8 @@ def _portions(setup: RunSetup, fingerprint: BackendFingerprint) -> tuple[list[Po
                 task=need.task,
                 config=need.config.name,
                 trials=need.count * request.repeats - done[key],
-                horizon_steps=STEP_LIMITS[need.task],
-                candidates=missing / share,
+                horizon_steps=setup.protocol.rules.horizon_steps(need.task, setup.policy.execute_steps),
+                candidates=missing / share if need.rule.checked else 0.0,
             )
         )
     return portions, done.total(), known
@@ -265,9 +282,3 @@ def _sources(rate: PolicyRate | None, bench: Bench | None, cameras: int) -> tupl
             many = " or ".join(map(str, sorted(measured)))
             sources.append(f"its observations had {many} cameras, this policy asks for {cameras}")
     return tuple(sources)
-
-
-def _gpus() -> int:
-    import torch
-
-    return int(torch.cuda.device_count())

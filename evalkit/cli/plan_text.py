@@ -52,7 +52,8 @@ def _facts(plan: Preflight) -> list[tuple[str, str]]:
         known = f"{count(plan.seeds_known)} accepted seeds known, the lists aren't complete: "
         facts.append(("seeds", known + f"about {count(round(plan.candidates))} candidates to check, at least"))
     else:
-        facts.append(("seeds", f"all {count(plan.seeds_known)} known: no expert check"))
+        known = f"all {count(plan.seeds_known)} known: " if plan.seeds_known else ""
+        facts.append(("seeds", f"{known}no expert check"))
     facts.append(("rates", "; ".join(plan.sources) if plan.sources else "none"))
     memory = f"{plan.memory_available / 2**30:.1f} GB available"
     if plan.memory_per_worker is not None:

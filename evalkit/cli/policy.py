@@ -34,7 +34,7 @@ def list_command(as_json: Json = False) -> None:
         module = load_adapter(name)
         form = hasattr(module, "identity")
         takes = "a policy file" if form else "a checkpoint" if module.NEEDS_CHECKPOINT else "nothing"
-        rows[name] = {"takes": takes, "is": (module.__doc__ or "").split("\n")[0]}
+        rows[name] = {"takes": takes, "is": (module.__doc__ or "").split("\n")[0].replace("``", "")}
     if as_json:
         print(json.dumps({"adapters": rows, "profiles": list(profile_names())}, indent=1))
         return
@@ -47,7 +47,7 @@ def list_command(as_json: Json = False) -> None:
         print(title)
         for name, row in rows.items():
             if row["takes"] == takes:
-                print(wrapped(f"  {name:16s} ", row["is"]))
+                print(wrapped(f"  {name:16s}  ", row["is"]))
         print()
     print(wrapped("Profiles, for profile: NAME in a policy file: ", ", ".join(profile_names())))
     print("Is one ready? evalkit policy check NAME or FILE.yaml or --ckpt NAME")

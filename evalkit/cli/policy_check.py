@@ -45,8 +45,9 @@ def check_command(
 ) -> None:
     """Load a policy and find out what is wrong with it before a run does.
 
-    Checks its declaration against the configurations, the contract (shapes, determinism, reset, sessions, batches),
-    ranges, first actions and what the expert did next at moments of real demonstrations, its conversions, and the
+    Checks its declaration against the configurations, the contract (shapes,
+    determinism, reset, sessions, batches), ranges, first actions and what the
+    expert did next at moments of real demonstrations, its conversions, and the
     golden actions kept with it.
 
     Exit codes: 0 ready, 1 something is off, 2 bad input.

@@ -75,13 +75,16 @@ class PolicyChoice:
     digest: str
 
 
-def choose_policy(policy: str | None, checkpoint: str | None, python: str | None = None) -> PolicyChoice:
+def choose_policy(
+    policy: str | None, checkpoint: str | None, python: str | None = None, *, on_cpu: bool = False
+) -> PolicyChoice:
     """Find a policy.
 
     Args:
         policy: an adapter's name or a policy file, or None.
         checkpoint: a checkpoint, or None.
         python: interpreter of an adapter, if it isn't evalkit's own.
+        on_cpu: whether it is to leave GPUs alone.
 
     Raises:
         UserError: there is none, or the parts don't fit together.
@@ -92,7 +95,7 @@ def choose_policy(policy: str | None, checkpoint: str | None, python: str | None
     maker = PolicyMaker(
         adapter=adapter,
         checkpoint=found.path if found else None,
-        device=pick_device(),
+        device="cpu" if on_cpu else pick_device(),
         settings=settings,
         python=interpreter_of(python, None, Path()) if python is not None else None,
     )

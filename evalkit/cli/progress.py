@@ -31,6 +31,8 @@ class RunProgress(Observer):
         self._console = console or Console(stderr=True, highlight=False)
         self.seed_word = "accepted"
         """What is counted of seeds."""
+        self.notices: list[str] = []
+        """What happened to devices, nodes and policy servers so far; for the closing summary."""
         self._workers = workers
         self._live: Live | None = None
         self._lists: dict[tuple[str, str], tuple[int, int]] = {}
@@ -88,6 +90,11 @@ class RunProgress(Observer):
     def incident(self, title: str, failure: Failed, attempt: int) -> None:
         """See ``Observer``."""
         self.say(f"{title}: attempt {attempt} failed: {failure.error.kind}: {failure.error.message}")
+
+    def notice(self, message: str) -> None:
+        """See ``Observer``."""
+        self.notices.append(message)
+        self.say(f"evalkit: {message}")
 
     def tick(self, busy: int) -> None:
         """See ``Observer``."""

@@ -16,8 +16,9 @@ RobotwinRoot = Annotated[
     typer.Option(
         "--robotwin-root",
         metavar="PATH",
-        help="Your RoboTwin: a checkout, or a folder with assets/. The generated world if left out.",
+        help="A checkout, or a folder with assets/; else stand-ins.",
         show_default=False,
+        rich_help_panel="RoboTwin",
     ),
 ]
 RobotwinPython = Annotated[
@@ -25,8 +26,9 @@ RobotwinPython = Annotated[
     typer.Option(
         "--robotwin-python",
         metavar="PYTHON",
-        help="Interpreter of that RoboTwin: a program, an environment's folder, or conda:NAME.",
+        help="Its interpreter: program, environment, conda:NAME.",
         show_default=False,
+        rich_help_panel="RoboTwin",
     ),
 ]
 

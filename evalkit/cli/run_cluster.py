@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
 from evalkit.core.errors import UserError
@@ -25,6 +25,8 @@ GATHER_S = 180.0
 @contextmanager
 def joined(address: str | None, nodes: int | None, stop: StopRequest) -> Iterator[int]:
     """Member of the cluster for the time of the ``with`` block, which gets the number of workers it has CPUs for.
+
+    Standard output stays what it is: the block ends with the results on it.
 
     Without an address, that of this machine, where Ray is started later.
 
@@ -53,7 +55,8 @@ def joined(address: str | None, nodes: int | None, stop: StopRequest) -> Iterato
             if time.monotonic() > until:
                 raise
             time.sleep(1.0)
-    with ray_session(0, address, on_lost=stop.give_up):
+    output = sys.stdout
+    with ray_session(0, address, on_lost=stop.give_up), redirect_stdout(output):
         stop.install()
         while nodes is not None and len(cluster_nodes()) < nodes:
             if stop() or time.monotonic() > until:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from evalkit.cli.policy_choice import PolicyMaker
     from evalkit.cli.run_options import RunOptions
     from evalkit.cli.stopping import StopRequest
+    from evalkit.pool.observer import Observer
     from evalkit.pool.ray_crew import RayCrew
+    from evalkit.store.run import Run
 
 
 @contextmanager
@@ -21,6 +23,7 @@ def open_crew(
     makers: Mapping[str, PolicyMaker],
     options: RunOptions,
     stop: StopRequest,
+    observer: Observer,
     *,
     one_at_a_time: bool = False,
     failed: dict[str, str] | None = None,
@@ -32,17 +35,20 @@ def open_crew(
         makers: makes each policy, by its digest.
         options: how to run.
         stop: takes over the signals again, which Ray sets.
+        observer: told about devices, nodes and servers.
         one_at_a_time: whether a policy can't tell episodes apart: ``options.policy_copies`` then limits the workers.
-        failed: if given, policies that can't be loaded are left out, and why is noted here by digest.
+        failed: see ``RayCrew``.
 
     Raises:
-        UserError: a policy can't be loaded, or the cluster is too small.
+        UserError: a policy can't be loaded, copies of it would mix their episodes, or the cluster is too small.
     """
     from evalkit.cli import run_placement
     from evalkit.cli.run_cluster import examine_nodes
     from evalkit.pool.ray_crew import RayCrew
     from evalkit.pool.ray_session import head_is_lost, ray_session
 
+    if one_at_a_time:
+        run_placement.refuse_copies_of_a_client(options, makers.values())
     worker_memory = run_placement.worker_memory(options, options.workers)
     policy_environment = run_placement.policy_environment(options)
     plan = None
@@ -59,9 +65,9 @@ def open_crew(
             cpus = {node.id: node.cpus for node in found.fitting}
             workers = min(workers, found.cpus - len(makers))
             plan = run_placement.make_plan(options, workers, len(makers), found, one_at_a_time=one_at_a_time)
-        run_placement.say_where(plan)
+        run_placement.say_where(plan, makers.values())
         crew = RayCrew(
-            workers,
+            len(plan.workers),
             backend.make_simulator,
             makers,
             placement=plan,
@@ -69,7 +75,7 @@ def open_crew(
             max_batch=options.max_batch,
             worker_memory_bytes=worker_memory,
             policy_environment=policy_environment,
-            on_notice=lambda notice: print(f"evalkit: {notice}", file=sys.stderr),
+            on_notice=observer.notice,
             failed=failed,
         )
         try:
@@ -77,3 +83,16 @@ def open_crew(
         finally:
             if not head_is_lost():
                 crew.close()
+
+
+def record_notices(crew: RayCrew | None, runs: Iterable[Run]) -> None:
+    """Write what happened to devices and servers into the runs it happened to."""
+    for run in runs:
+        for notice in crew.notices if crew is not None else ():
+            run.append_incident("", "devices", 0, "", notice)
+
+
+def repeat_notices(notices: Iterable[str]) -> None:
+    """Say them once more, on standard error, where the session is summed up: the first time scrolls away."""
+    for notice in notices:
+        print(f"in this session: {notice}", file=sys.stderr)

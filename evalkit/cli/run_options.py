@@ -2,7 +2,7 @@
 
 A new option takes three places:
 
-1. its type here, in the group it belongs to;
+1. its type here, in the group and the panel it belongs to;
 2. a parameter in ``evalkit.cli.run.run_command``, one line;
 3. what it means: a field of ``RunOptions`` below if it changes nothing but how the trials are run (workers, devices,
    limits), with a default that means "as before"; a field of ``evalkit.cli.run_setup.RunRequest`` if it can change an
@@ -19,110 +19,212 @@ from typing import Annotated
 
 import typer
 
+# The panels of the help page; what is in none of them comes first. Each option is one line at 100 columns.
+SEVERAL = "Several checkpoints"
+FILES = "Where it goes"
+WORKERS = "Workers and devices"
+LIMITS = "Limits"
+CLUSTER = "Ray cluster"
+PROTOCOL = "Protocol"
+ROBOTWIN = "RoboTwin"
+
 # What to run: another value is another run.
 
 Ckpt = Annotated[
     str | None,
-    typer.Option(help="Checkpoint: a folder, or a name such as step_30000. Several: a,b,c or 'runs/x/step_*'."),
-]
-Every = Annotated[
-    int | None, typer.Option(min=1, help="Of several checkpoints (or a run's folder): every so many steps.")
+    typer.Option(metavar="NAME|FOLDER", help="Checkpoint, e.g. step_30000; a,b,c or 'runs/x/step_*'."),
 ]
 Policy = Annotated[
-    str | None, typer.Option(help="Policy without weights: noop, replay; or a policy file. Several: a.yaml,b.yaml.")
+    str | None, typer.Option(metavar="NAME|FILE", help="noop, replay, a policy file, or several: a.yaml,b.yaml.")
 ]
-Mode = Annotated[str, typer.Option(help="c2c: demo_clean. c2r: demo_randomized. all: both.")]
-Tasks = Annotated[str | None, typer.Option(help="Comma-separated; all the installed assets can build.")]
+Mode = Annotated[
+    str,
+    typer.Option(metavar="c2c|c2r|all", help="demo_clean, demo_randomized, or both (default).", show_default=False),
+]
+Tasks = Annotated[
+    str | None, typer.Option(metavar="NAME,NAME", help="Tasks; if left out, all the installed assets can build.")
+]
 Trials = Annotated[
-    int | None, typer.Option(min=1, help="Accepted seeds per task and configuration; the protocol's (100).")
+    int | None, typer.Option(metavar="N", min=1, help="Accepted seeds of each task; the protocol's number (100).")
 ]
-Protocol = Annotated[
-    str, typer.Option(help="Whose evaluation to repeat: seeds, sentences, limits, errors. evalkit protocol list.")
-]
-BugCompatible = Annotated[
-    bool,
+Repeats = Annotated[
+    int,
     typer.Option(
-        "--bug-compatible",
-        help="RoboTwin's own order: one process per task, in which earlier scenes leave their traces. For parity.",
+        metavar="N", min=1, help="Trials of each scene, with other policy randomness (1).", show_default=False
     ),
 ]
-Repeats = Annotated[int, typer.Option(min=1, help="Trials of each scene, with other policy randomness.")]
-ExecuteSteps = Annotated[int | None, typer.Option(help="Actions executed of each chunk.")]
-SeedBase = Annotated[int, typer.Option(help="Candidate seeds run upward from 100000 * (1 + this).")]
-BackendName = Annotated[str, typer.Option(help="robotwin; or fake, for testing the harness itself.")]
+ExecuteSteps = Annotated[
+    int | None, typer.Option(metavar="N", help="Actions executed of each chunk; the policy's own number.")
+]
+PolicyPython = Annotated[
+    str | None, typer.Option(metavar="PYTHON", help="The policy's own interpreter or environment.")
+]
+
+Every = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Of the checkpoints, those every N steps.", rich_help_panel=SEVERAL),
+]
 UntilDecided = Annotated[
     tuple[str, str] | None,
     typer.Option(
         "--until-decided",
         metavar="A B",
-        help="Two checkpoints (or policies without weights) on the same scenes, until it is clear which is better "
-        "or --trials per task are used up. A choice, not a score.",
+        help="Two policies, same scenes, until it is clear which is better.",
+        rich_help_panel=SEVERAL,
     ),
 ]
+ServersAtOnce = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="How many are loaded together; as many as fit.", rich_help_panel=SEVERAL),
+]
 
-# Where and how to run it: circumstances.
-
-Out = Annotated[Path | None, typer.Option(help="The run's folder; results/runs/<run id> if left out.")]
-Order = Annotated[str, typer.Option(help="longest: long tasks first. given: as listed in --tasks.")]
-RetryErrors = Annotated[bool, typer.Option("--retry-errors", help="Try missing trials of the run again.")]
-Video = Annotated[bool, typer.Option("--video", help="Write an mp4 of each trial into the run's folder.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
-PolicyPython = Annotated[str | None, typer.Option(help="The policy's own interpreter or environment.")]
-
-Savings = Annotated[
+Protocol = Annotated[
     str,
     typer.Option(
-        metavar="all|none|NAME,NAME",
-        help="Work of RoboTwin's loop to leave out; changes no result (evalkit robotwin savings).",
+        metavar="NAME",
+        help="Whose evaluation to repeat (leaderboard): evalkit protocol list.",
+        show_default=False,
+        rich_help_panel=PROTOCOL,
+    ),
+]
+SeedBase = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="Candidate seeds run upward from 100000 * (1 + N) (0).",
+        show_default=False,
+        rich_help_panel=PROTOCOL,
+    ),
+]
+BugCompatible = Annotated[
+    bool,
+    typer.Option(
+        "--bug-compatible",
+        help="RoboTwin's own order, with traces of earlier scenes.",
+        rich_help_panel=PROTOCOL,
+    ),
+]
+BackendName = Annotated[
+    str,
+    typer.Option(
+        metavar="robotwin|fake",
+        help="fake is for testing the harness itself.",
+        show_default=False,
+        rich_help_panel=ROBOTWIN,
     ),
 ]
 
-# Workers, devices, policy servers.
+# How to run it: circumstances.
 
-Workers = Annotated[int | None, typer.Option(min=1, help="Simulators; one per CPU core if left out.")]
-RayAddress = Annotated[
-    str | None,
-    typer.Option(metavar="HOST:PORT|auto", help="A running Ray cluster: its head, or the one this machine is part of."),
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="The run's folder; results/runs/<run id> if left out.", rich_help_panel=FILES),
 ]
-RayNodes = Annotated[
-    int | None, typer.Option(min=1, help="With --ray-address: wait until the cluster has so many nodes.")
+RetryErrors = Annotated[
+    bool, typer.Option("--retry-errors", help="Try missing trials of the run again.", rich_help_panel=FILES)
 ]
-StopGrace = Annotated[
-    float, typer.Option(min=0, metavar="SECONDS", help="When told to stop, how long trials in flight may take to end.")
+Video = Annotated[
+    bool, typer.Option("--video", help="Write an mp4 of each trial into the run's folder.", rich_help_panel=FILES)
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the summary as JSON on standard output.", rich_help_panel=FILES)
+]
+
+Workers = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Simulators; one per CPU core if left out.", rich_help_panel=WORKERS),
 ]
 Gpus = Annotated[
     str | None,
     typer.Option(
         metavar="all|N|LIST",
-        help="GPUs to use: all, so many, or a list of UUIDs or nvidia-smi's numbers (0,1 or 0,); 0: none. All of one "
-        "kind if left out.",
+        help="How many, or which: numbers or UUIDs, 0,1 (one: 0,).",
+        rich_help_panel=WORKERS,
     ),
 ]
-ServersPerGpu = Annotated[int, typer.Option(min=1, help="Policy servers on each GPU.")]
+Order = Annotated[
+    str,
+    typer.Option(
+        metavar="longest|given",
+        help="Long tasks first, or as listed in --tasks.",
+        show_default=False,
+        rich_help_panel=WORKERS,
+    ),
+]
+ServersPerGpu = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=1, help="Policy servers on each GPU (1).", show_default=False, rich_help_panel=WORKERS
+    ),
+]
 PolicyCopies = Annotated[
-    int, typer.Option(min=1, help="For a policy that can't tell episodes apart: copies, each with a worker of its own.")
+    int,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Of a policy that can't tell episodes apart (1).",
+        show_default=False,
+        rich_help_panel=WORKERS,
+    ),
 ]
-MaxBatch = Annotated[int | None, typer.Option(min=1, help="Most observations in one call of the policy.")]
-WorkerMemory = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="A simulator that holds more after a trial is replaced, e.g. 6GiB."),
+MaxBatch = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Most observations in one call of the policy.", rich_help_panel=WORKERS),
 ]
-PolicyMemory = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="A policy's own process that holds more is replaced; 80 % of the memory."),
-]
+
 TrialLimit = Annotated[
     float | None,
     typer.Option(
-        min=1,
         metavar="SECONDS",
-        help="Wall time after which a trial is killed, for policies that think long; 300 plus 3 for each action of the "
-        "task's limit if left out.",
+        min=1,
+        help="A trial is killed after it; 300 and 3 for each action.",
+        rich_help_panel=LIMITS,
     ),
 ]
-ServersAtOnce = Annotated[
-    int | None, typer.Option(min=1, help="Of several checkpoints, how many are loaded together; as many as fit.")
+StopGrace = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="For trials in flight when told to stop (15).",
+        show_default=False,
+        rich_help_panel=LIMITS,
+    ),
 ]
+WorkerMemory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="A simulator that holds more, e.g. 6GiB, is replaced.", rich_help_panel=LIMITS),
+]
+PolicyMemory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="The same for a policy's own process (80 % of all).", rich_help_panel=LIMITS),
+]
+
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT|auto", help="A running cluster's head; auto: this machine's.", rich_help_panel=CLUSTER
+    ),
+]
+RayNodes = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Wait until the cluster has so many nodes.", rich_help_panel=CLUSTER),
+]
+
+Savings = Annotated[
+    str,
+    typer.Option(
+        metavar="all|none|LIST",
+        help="Work to leave out: evalkit robotwin savings (all).",
+        show_default=False,
+        rich_help_panel=ROBOTWIN,
+    ),
+]
+
+
+def no_gpus(gpus: str | None) -> bool:
+    """Whether ``--gpus`` says that GPUs are to be left alone."""
+    return gpus is not None and gpus.strip() == "0"
 
 
 @dataclass(frozen=True, kw_only=True)

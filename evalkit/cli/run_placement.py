@@ -6,6 +6,9 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evalkit.cli.policy_choice import PolicyMaker
     from evalkit.cli.run_options import RunOptions
     from evalkit.pool.cluster import Examination
     from evalkit.pool.placement import Node, Placement
@@ -37,7 +40,14 @@ def make_plan(
 
     nodes = choose_devices(_nodes(options, cluster, policies), options.gpus)
     copies = options.policy_copies if one_at_a_time else None
-    return place(nodes, workers, servers_per_gpu=options.servers_per_gpu, policies=policies, copies=copies)
+    return place(
+        nodes,
+        workers,
+        servers_per_gpu=options.servers_per_gpu,
+        policies=policies,
+        copies=copies,
+        at_most=not options.workers_given,
+    )
 
 
 def simulators_everywhere(workers: int) -> Placement:
@@ -52,10 +62,37 @@ def simulators_everywhere(workers: int) -> Placement:
     return place(choose_devices([Node(devices=read_devices())], None), workers)
 
 
-def say_where(plan: Placement) -> None:
-    """On standard error, if there is more than one server to speak of."""
+def say_where(plan: Placement, makers: Iterable[PolicyMaker] = ()) -> None:
+    """On standard error, if there is more than one server to speak of, or GPUs that policies leave alone."""
     if len(plan.servers) > 1:
         print(f"policy servers: {'; '.join(plan.describe())}", file=sys.stderr)
+    if plan.devices and any(maker.device == "cpu" and _computes_here(maker) for maker in makers):
+        what = "policies compute on the CPU, for torch sees no GPU in the process that evalkit was started in"
+        print(f"{what}: start it where there is one, with a torch for it", file=sys.stderr)
+
+
+def _computes_here(maker: PolicyMaker) -> bool:
+    """Whether a policy has weights and isn't a client of somebody's server."""
+    return maker.checkpoint is not None or (maker.settings is not None and "url" not in maker.settings.options)
+
+
+def refuse_copies_of_a_client(options: RunOptions, makers: Iterable[PolicyMaker]) -> None:
+    """Copies of a policy that runs behind a server are clients of that one server, which would mix their episodes.
+
+    A server that is reached by a connection for each episode (``reconnect``) keeps them apart by that.
+
+    Raises:
+        UserError: several copies of such a policy are asked for.
+    """
+    from evalkit.core.errors import UserError
+
+    for maker in makers:
+        settings = maker.settings.options if maker.settings is not None else {}
+        if options.policy_copies > 1 and "url" in settings and not settings.get("reconnect"):
+            assert maker.settings is not None
+            what = f"--policy-copies {options.policy_copies}: every copy of policy {maker.settings.name} would ask the"
+            remedy = "which holds one episode at a time: leave it out (or see one_at_a_time in the policy's guide)"
+            raise UserError(f"{what} server at {settings['url']}, {remedy}")
 
 
 def worker_memory(options: RunOptions, workers: int) -> int:
@@ -95,10 +132,11 @@ def policy_environment(options: RunOptions) -> dict[str, str]:
 
 
 def _nodes(options: RunOptions, cluster: Examination | None, policies: int) -> list[Node]:
+    from evalkit.cli.run_options import no_gpus
     from evalkit.pool.devices import read_devices
     from evalkit.pool.placement import Node
 
-    hidden = options.gpus is not None and options.gpus.strip() == "0"  # a driver that hangs may be the reason
+    hidden = no_gpus(options.gpus)  # a driver that hangs may be the reason
     if cluster is None:
         return [Node(devices=() if hidden else read_devices())]
     from evalkit.pool.cluster_devices import read_everywhere

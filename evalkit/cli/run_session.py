@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,19 +34,22 @@ def execute(setup: RunSetup, options: RunOptions, stop: StopRequest) -> int:
     known = read_lists(setup.seed_needs(), files)
     complete = len(known) == len(setup.seed_needs())
     run = _open(_placed(setup, options), fingerprint, known) if complete else None
-    session = None
-    left = (
-        len(run.remaining(retry_errors=options.retry_errors)) if run else len(setup.seed_needs()) * setup.request.trials
-    )
+    session, notices = None, []
+    left = len(run.remaining(retry_errors=options.retry_errors)) if run else _planned(setup)
     if left > 0:
         options = replace(
             options, workers=min(options.workers, left, options.policy_copies if setup.spec.one_at_a_time else left)
         )
         with RunProgress(options.workers) as progress:
             run, session = _work(setup, fingerprint, run, options, progress, stop)
+        notices = progress.notices
     if run is None or (session is not None and session.interrupted):
         return EXIT_RESUMABLE
-    return _report(run, session, options)
+    return _report(run, session, options, notices)
+
+
+def _planned(setup: RunSetup) -> int:
+    return len(setup.seed_needs()) * setup.request.trials * setup.request.repeats
 
 
 def _open(setup: RunSetup, fingerprint: BackendFingerprint, seeds: SeedLists) -> Run:
@@ -64,7 +68,7 @@ def _placed(setup: RunSetup, options: RunOptions) -> RunSetup:
         where = [f"Ray cluster at {options.ray_address}"]
     else:
         alone = setup.spec.one_at_a_time
-        workers = min(options.workers, len(setup.seed_needs()) * setup.request.trials)
+        workers = min(options.workers, _planned(setup))
         where = make_plan(options, workers, 1, None, one_at_a_time=alone).describe()
     circumstances = {**setup.backend.circumstances, "placement": where}
     return replace(setup, backend=replace(setup.backend, circumstances=circumstances))
@@ -79,7 +83,7 @@ def _work(
     stop: StopRequest,
 ) -> tuple[Run | None, Session | None]:
     """Start the pool; complete the seed lists if there is no run yet; run the trials that remain."""
-    from evalkit.cli.run_crew import open_crew
+    from evalkit.cli.run_crew import open_crew, record_notices
     from evalkit.cli.seeds import find_missing_seeds
     from evalkit.pool.drive import run_trials
 
@@ -93,6 +97,7 @@ def _work(
             {setup.policy.digest: setup.maker},
             options,
             stop,
+            progress,
             one_at_a_time=setup.spec.one_at_a_time,
         ) as crew:
             if run is None:
@@ -117,20 +122,21 @@ def _work(
             progress.say(progress.line())
     finally:
         if run is not None:
-            for notice in crew.notices if crew is not None else ():
-                run.append_incident("", "devices", 0, "", notice)
+            record_notices(crew, [run])
             run.close()
     return run, session
 
 
-def _report(run: Run, session: Session | None, options: RunOptions) -> int:
+def _report(run: Run, session: Session | None, options: RunOptions, notices: Sequence[str]) -> int:
     from datetime import UTC, datetime
 
     from rich.console import Console
 
     from evalkit.aggregate.summary import summarise
+    from evalkit.cli.run_crew import repeat_notices
     from evalkit.report.export import write_exports
     from evalkit.report.html import write_page
+    from evalkit.report.remarks import remarks
     from evalkit.report.table import render
 
     summary = summarise(run)
@@ -141,6 +147,9 @@ def _report(run: Run, session: Session | None, options: RunOptions) -> int:
     else:
         Console().print(render(summary))
     _print_costs(summary, session, errors)
+    repeat_notices(notices)
+    for remark in remarks(list(run.records().values())):
+        errors.print(f"worth a look: {remark}", markup=False, soft_wrap=True)
     if session is not None and session.stop_reason:
         errors.print(f"stopped early: {session.stop_reason}", markup=False)
     if not run.remaining():

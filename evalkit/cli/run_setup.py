@@ -54,6 +54,8 @@ class RunRequest:
     out: Path | None
     policy_python: str | None = None
     """Interpreter of the policy, if it isn't evalkit's own."""
+    on_cpu: bool = False
+    """Whether policies compute on the CPU though there may be a GPU: ``--gpus 0``."""
     protocol: str = "leaderboard"
     bug_compatible: bool = False
     """Go through each task's candidates in one process, and leave what scenes leave (``docs/protocols.md``)."""
@@ -146,7 +148,7 @@ class RunSetup:
             protocol=self.protocol.name,
             rules={} if self.protocol.is_leaderboard else self.protocol.rules.facts(),
             bug_compatible=self.request.bug_compatible,
-            environment={**environment(), **self.backend.circumstances},
+            environment={**environment(), **self.backend.circumstances, **self._policy_circumstances()},
             stopping=stopping,
             command=tuple(sys.argv[1:]),
         )
@@ -156,6 +158,11 @@ class RunSetup:
         under = info.under.replace(", ", "-")
         words = [self.policy.adapter, *step, *([under] if under else []), self.request.mode]
         return replace(info, run_id="-".join([*words, info.identity_digest()[:8]]))
+
+    def _policy_circumstances(self) -> dict[str, Any]:
+        """What the policy's digest has in it already, and people want to read."""
+        mode = self.maker.settings.options.get("compile") if self.maker.settings is not None else None
+        return {"policy_compile": mode} if mode is not None else {}
 
     def _config_info(self, config: TaskConfig, under: str) -> ConfigInfo:
         found = label(self.card, config.name, privileged=self.spec.is_privileged, under=under)
@@ -180,7 +187,7 @@ def prepare(request: RunRequest, *, backend: Backend | None = None) -> RunSetup:
         from evalkit.core.tasks import parse_tasks
 
         parse_tasks(request.tasks)
-    choice = choose_policy(request.policy, request.checkpoint, request.policy_python)
+    choice = choose_policy(request.policy, request.checkpoint, request.policy_python, on_cpu=request.on_cpu)
     backend = (backend or load_backend(request.backend, request.robotwin)).leaving_out(request.savings)
     tasks = choose_tasks(request.tasks, backend)
     tasks = refuse_left_out(tasks, protocol) if request.tasks else protocol.rules.tasks_of(tasks)

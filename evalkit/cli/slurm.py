@@ -183,6 +183,11 @@ folder=/tmp/evalkit-$SLURM_JOB_ID
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 head=${{nodes[0]}}  # where this script runs
 
+driver='' stopping='' preempted=''
+stop() {{ stopping=1; [[ -z $driver ]] || kill -USR1 "$driver" 2>/dev/null; }}
+trap stop USR1
+trap 'preempted=1; stop' TERM
+
 rays=()
 start_ray() {{  # NODE OPTIONS...: a Ray node in a job step of its own, so that one can be lost without the others
     srun --nodes=1 --ntasks=1 --nodelist="$1" --cpus-per-task="$SLURM_CPUS_PER_TASK" \
@@ -199,13 +204,13 @@ done
 "${{within[@]}}" evalkit run --ray-address "$head:$port" --ray-nodes "${{#nodes[@]}}" --stop-grace {grace} \
     {arguments} &
 driver=$!
-preempted=
-trap 'kill -USR1 "$driver" 2>/dev/null' USR1
-trap 'preempted=1; kill -USR1 "$driver" 2>/dev/null' TERM
+[[ -z $stopping ]] || stop  # it was told before there was anybody to tell
 wait "$driver"
 while kill -0 "$driver" 2>/dev/null; do wait "$driver"; done  # a trapped signal ends wait early
 wait "$driver"
 code=$?
+# A driver that is told before it listens, in its first second, dies of that: it had begun nothing, and all is to do.
+[[ -z $stopping ]] || ((code != 128 + $(kill -l USR1))) || code=75
 
 kill "${{rays[@]}}" 2>/dev/null
 for _ in {{1..20}}; do kill -0 "${{rays[@]}}" 2>/dev/null || break; sleep 0.5; done  # Ray writes until it ends

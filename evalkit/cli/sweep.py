@@ -7,7 +7,6 @@ once, groups of them follow each other, and this holds within a group.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from evalkit.store.sweep import SweepInfo, common_settings, names_of_runs, read_
 if TYPE_CHECKING:
     from evalkit.cli.run_options import RunOptions
     from evalkit.pool.drive import SeedLists, Session
+    from evalkit.pool.ray_crew import RayCrew
 
 EXIT_INCOMPLETE = 1
 
@@ -137,7 +137,7 @@ def execute_sweep(sweep: Sweep, options: RunOptions, stop: StopRequest) -> int:
         finished = session.work(progress, servers_at_once(sweep.sides, options))
     if not finished:
         return EXIT_RESUMABLE
-    return _report(session.folder, session.runs, session.failures, options)
+    return _report(session.folder, session.runs, session.failures, options, progress.notices)
 
 
 class _SweepSession:
@@ -173,7 +173,7 @@ class _SweepSession:
 
     def _work_on(self, group: Sequence[RunSetup], progress: SweepProgress) -> Session | None:
         """Start the pool for a group; complete the seed lists if there are no runs yet; run its trials."""
-        from evalkit.cli.run_crew import open_crew
+        from evalkit.cli.run_crew import open_crew, record_notices
         from evalkit.cli.seeds import find_missing_seeds
         from evalkit.pool.drive import work_through
         from evalkit.pool.lockstep import LockstepWork
@@ -188,8 +188,11 @@ class _SweepSession:
         failed: dict[str, str] = {}
         makers = {side.policy.digest: side.maker for side in group}
         mine: list[Run] = []
+        crew: RayCrew | None = None
         try:
-            with open_crew(first.backend, makers, options, self._stop, one_at_a_time=alone, failed=failed) as crew:
+            with open_crew(
+                first.backend, makers, options, self._stop, progress, one_at_a_time=alone, failed=failed
+            ) as crew:
                 if not self.runs:
                     seeds = find_missing_seeds(crew, first.seed_needs(), self._fingerprint, progress, self._stop)
                     if seeds is None:
@@ -198,8 +201,8 @@ class _SweepSession:
                     progress.begin(self.runs)
                 for run in self.runs:
                     if reason := failed.get(run.info.policy.digest):
-                        self.failures[run.info.run_id] = without_trace(reason)
-                        progress.say(f"{run.info.run_id}: {without_trace(reason)}")
+                        self.failures[run.info.run_id] = reason
+                        progress.say(f"{run.info.run_id}: {reason}")
                 mine = [run for run in self.runs if run.info.policy.digest in makers.keys() - failed.keys()]
                 for run in mine:
                     run.lock()
@@ -214,10 +217,12 @@ class _SweepSession:
                 )
                 session = work_through(crew, work, progress, stop=self._stop, grace_s=GRACE_S)
                 for run in mine:
-                    if reason := work.stop_reasons.get(run.info.policy.digest):
+                    policy = run.info.policy.digest
+                    if reason := work.stop_reasons.get(policy) or failed.get(policy):
                         self.failures[run.info.run_id] = reason
                 return session
         finally:
+            record_notices(crew, mine)
             for run in mine:
                 run.close()
 
@@ -237,21 +242,17 @@ class _SweepSession:
         return len(group) * len(group[0].seed_needs()) * request.trials * request.repeats
 
 
-def without_trace(reason: str) -> str:
-    """What a policy's server says of its end, without the lines of code on the way."""
-    start, _, frames = reason.rpartition('File "')
-    found = re.search(r"(?:\w+\.)*(\w+(?:Error|Exception): .*)", frames, re.DOTALL)
-    return f"{start.split(': ')[0]}: {found[1]}" if start and found else reason
-
-
 def _title(side: RunSetup) -> str:
     return f"{side.policy.adapter} {side.policy.step}" if side.policy.step is not None else side.policy.adapter
 
 
-def _report(folder: Path, runs: Sequence[Run], failures: dict[str, str], options: RunOptions) -> int:
+def _report(
+    folder: Path, runs: Sequence[Run], failures: dict[str, str], options: RunOptions, notices: Sequence[str]
+) -> int:
     from rich.console import Console
 
     from evalkit.aggregate.summary import summarise
+    from evalkit.cli.run_crew import repeat_notices
     from evalkit.report.export import write_exports
     from evalkit.report.html import write_page
     from evalkit.report.sweep import render_sweep
@@ -271,6 +272,7 @@ def _report(folder: Path, runs: Sequence[Run], failures: dict[str, str], options
         print(paths[0].read_text(), end="")
     else:
         Console(highlight=False).print(render_sweep(scores, info))
+    repeat_notices(notices)
     for run_id, reason in failures.items():
         errors.print(f"{run_id} ended early: {reason}", markup=False, soft_wrap=True)
     if failures:

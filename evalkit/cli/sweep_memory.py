@@ -43,7 +43,9 @@ def servers_at_once(sides: Sequence[RunSetup], options: RunOptions) -> int:
         from evalkit.pool.devices import read_devices
         from evalkit.pool.placement import Node, choose_devices
 
-        [node] = choose_devices([Node(devices=read_devices())], options.gpus)
+        # Of a cluster this machine stands for all: which GPUs --gpus names there isn't known yet.
+        wanted = options.gpus if options.ray_address is None else None
+        [node] = choose_devices([Node(devices=read_devices())], wanted)
         free = min((device.memory_free_bytes for device in node.devices), default=0)
         each = options.servers_per_gpu
     return fit(max(known), free, len(sides), each)

@@ -28,6 +28,7 @@ from evalkit.store.run import DECISION_FILE, Run
 if TYPE_CHECKING:
     from evalkit.cli.run_options import RunOptions
     from evalkit.pool.drive import SeedLists, Session
+    from evalkit.pool.ray_crew import RayCrew
 
 DECISIONS_FOLDER = Path("results/decisions")
 ALPHA = 0.05
@@ -156,7 +157,7 @@ def execute_duel(duel: Duel, options: RunOptions, stop: StopRequest) -> int:
             runs, session = _work(duel, fingerprint, runs, options, referee, stop)
     if runs is None or referee.choice is None or (session is not None and session.interrupted):
         return EXIT_RESUMABLE
-    return _report(referee.choice, runs, session, options)
+    return _report(referee.choice, runs, session, options, referee.notices)
 
 
 def _side(name: str, request: RunRequest) -> RunRequest:
@@ -195,7 +196,7 @@ def _work(
     stop: StopRequest,
 ) -> tuple[tuple[Run, Run] | None, Session | None]:
     """Start the pool; complete the seed lists if there are no runs yet; run pairs."""
-    from evalkit.cli.run_crew import open_crew
+    from evalkit.cli.run_crew import open_crew, record_notices
     from evalkit.cli.seeds import find_missing_seeds
     from evalkit.pool.drive import work_through
     from evalkit.pool.lockstep import LockstepWork
@@ -204,9 +205,10 @@ def _work(
     names = " and ".join(side.spec.name for side in duel.sides)
     referee.say(f"starting {options.workers} workers and policies {names} on {duel.first.maker.device}")
     makers = {side.policy.digest: side.maker for side in duel.sides}
+    crew: RayCrew | None = None
     try:
         alone = any(side.spec.one_at_a_time for side in duel.sides)
-        with open_crew(duel.first.backend, makers, options, stop, one_at_a_time=alone) as crew:
+        with open_crew(duel.first.backend, makers, options, stop, referee, one_at_a_time=alone) as crew:
             if runs is None:
                 seeds = find_missing_seeds(crew, duel.first.seed_needs(), fingerprint, referee, stop)
                 if seeds is None:
@@ -230,15 +232,19 @@ def _work(
             session = work_through(crew, work, referee, stop=stop, grace_s=GRACE_S)
             referee.say(referee.line())
     finally:
+        record_notices(crew, runs or ())
         for run in runs or ():
             run.close()
     return runs, session
 
 
-def _report(choice: Choice, runs: tuple[Run, Run], session: Session | None, options: RunOptions) -> int:
+def _report(
+    choice: Choice, runs: tuple[Run, Run], session: Session | None, options: RunOptions, notices: Sequence[str]
+) -> int:
     from rich.console import Console
 
     from evalkit.aggregate.summary import summarise
+    from evalkit.cli.run_crew import repeat_notices
     from evalkit.report.choice import render
     from evalkit.report.export import write_exports
     from evalkit.report.html import write_page
@@ -255,6 +261,7 @@ def _report(choice: Choice, runs: tuple[Run, Run], session: Session | None, opti
         print(path.read_text(), end="")
     else:
         Console(highlight=False).print(render(choice, [run.info for run in runs]))
+    repeat_notices(notices)
     if session is not None and session.stop_reason:
         print(f"stopped early: {session.stop_reason}", file=sys.stderr)
     print(f"results: {folder} ({path.name}, {', '.join(run.folder.name for run in runs)})", file=sys.stderr)

@@ -101,7 +101,7 @@ class PolicyLostError(HarnessError):
     """The way to a policy broke. Says nothing about the policy: the trial is tried again.
 
     Args:
-        kind: ``"policy_lost"``, ``"policy_crash"`` or ``"policy_timeout"``.
+        kind: e.g. ``"policy_lost"``, ``"policy_crash"``, ``"policy_timeout"``, ``"policy_server_died"``.
         message: one line for people.
         signal: number of the signal that ended the policy's process, if one did.
         traceback_tail: the last lines of the policy's log, if there are any.

@@ -9,6 +9,8 @@ from evalkit.core.outcome import Outcome
 from evalkit.core.trial import TrialSpec
 
 SCHEMA = 1
+GRIPPERS_HARDLY_OPEN = "grippers_hardly_open"
+"""A remark: grippers were open at first, and the policy never commanded one to be more than nearly closed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +74,8 @@ class TrialRecord:
     """UTC, ISO 8601."""
     media: tuple[str, ...] = ()
     """Paths relative to the run folder."""
+    remarks: tuple[str, ...] = ()
+    """What is worth a look and changes nothing: ``GRIPPERS_HARDLY_OPEN``."""
     schema: int = SCHEMA
 
     @property
@@ -85,7 +89,8 @@ class TrialRecord:
         values["key"] = self.key
         values["outcome"] = str(self.outcome)
         values["media"] = list(self.media)
-        return values
+        remarks = values.pop("remarks")
+        return {**values, "remarks": list(remarks)} if remarks else values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> TrialRecord:
@@ -103,6 +108,7 @@ class TrialRecord:
         values["timings"] = Timings(**values["timings"])
         values["error"] = ErrorInfo(**values["error"]) if values["error"] else None
         values["media"] = tuple(values["media"])
+        values["remarks"] = tuple(values.get("remarks", ()))
         record = cls(**values)
         if record.key != stored_key:
             raise ValueError(f"trial record says key {stored_key}, its spec gives {record.key}")

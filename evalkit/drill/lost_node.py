@@ -7,16 +7,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import psutil
 
 from evalkit.core.errors import HarnessError
 from evalkit.drill.ground import Ground, Notes, essence, json_lines, work
+from evalkit.drill.local_cluster import local_cluster
 from evalkit.drill.processes import all_left, marked_session
 from evalkit.drill.row import Case, Played
 from evalkit.pool.inline import InlineCrew
@@ -26,14 +22,6 @@ from evalkit.sim.fake.simulator import FakeSimulator
 from evalkit.sim.fake.world import SEVENTHS
 from evalkit.store.run import INCIDENTS_FILE, TRIALS_FILE, Run, open_run
 
-QUICK_HEALTH = {
-    "health_check_initial_delay_ms": 1000,
-    "health_check_period_ms": 500,
-    "health_check_timeout_ms": 5000,
-    "health_check_failure_threshold": 4,
-}
-"""Ray's head notices within two seconds that a node is gone; by default it takes a quarter of a minute."""
-STORE_BYTES = 80 * 1024 * 1024
 BEFORE = 8
 """Trials before the node is lost."""
 LIMIT_S = 180.0
@@ -42,76 +30,6 @@ LIMIT_S = 180.0
 def node_case() -> Case:
     """The case of the drill."""
     return Case(kind="node", fault="a node of the cluster, with the policy server: lost", play=node_loss)
-
-
-class LocalCluster:
-    """Ray nodes on this machine. Nothing in this process is connected to them.
-
-    Args:
-        cpus: of each node; the first is the head.
-    """
-
-    def __init__(self, cpus: Sequence[int]) -> None:
-        from ray.cluster_utils import Cluster  # Ray's own tool for tests of several nodes
-
-        self._cluster = Cluster(shutdown_at_exit=False)
-        self._nodes: list[Any] = []
-        for number, count in enumerate(cpus):
-            options: dict[str, Any] = {
-                "num_cpus": count,
-                "object_store_memory": STORE_BYTES,
-                "include_dashboard": False,
-            }
-            if number == 0:
-                options["_system_config"] = QUICK_HEALTH
-            self._nodes.append(self._cluster.add_node(wait=False, **options))
-
-    @property
-    def address(self) -> str:
-        """Of the head, ``HOST:PORT``."""
-        return str(self._cluster.address)
-
-    def processes(self, node: int) -> list[psutil.Process]:
-        """Everything that runs on a node."""
-        found = [
-            psutil.Process(started.process.pid)
-            for kind in self._nodes[node].all_processes.values()
-            for started in kind
-            if started.process.poll() is None
-        ]
-        return found + [child for process in found for child in process.children(recursive=True)]
-
-    def node_of(self, name: str) -> int | None:
-        """The node on which a process of that name runs, the head apart."""
-        for node in range(1, len(self._nodes)):
-            if any(name in _name_of(process) for process in self.processes(node)):
-                return node
-        return None
-
-    def lose(self, node: int) -> None:
-        """Kill everything on a node at once."""
-        for process in self.processes(node):
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
-
-    def close(self) -> None:
-        """End all nodes."""
-        everything = [process for node in range(len(self._nodes)) for process in self.processes(node)]
-        self._cluster.shutdown()
-        for process in psutil.wait_procs(everything, timeout=5)[1]:
-            process.kill()
-
-
-@contextmanager
-def local_cluster(*cpus: int) -> Iterator[LocalCluster]:
-    """A ``LocalCluster`` for the time of the ``with`` block."""
-    cluster = LocalCluster(cpus)
-    try:
-        yield cluster
-    finally:
-        cluster.close()
 
 
 @dataclass(frozen=True)
@@ -196,10 +114,3 @@ def replayed_in_process(run: Run, folder: Path) -> Run:
     crew = InlineCrew(1, lambda name: FakeSimulator(SEVENTHS), lambda: load_adapter("replay").load(None, device="cpu"))
     work(crew, again, Notes())
     return again
-
-
-def _name_of(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.NoSuchProcess:
-        return ""

@@ -13,12 +13,13 @@ import numpy as np
 
 from evalkit.core.errors import SimulatorError, UnstableSceneError
 from evalkit.core.outcome import Outcome
-from evalkit.core.record import ErrorInfo, Timings, TrialRecord
+from evalkit.core.record import GRIPPERS_HARDLY_OPEN, ErrorInfo, Timings, TrialRecord
 from evalkit.core.rng import stream_seed
 from evalkit.core.trial import TrialSpec
 from evalkit.episode.decide import Decider, Decision
 from evalkit.episode.video import CAMERA, TrialVideo
 from evalkit.policy.contract import ActionChunk, EpisodeInfo, Observation
+from evalkit.policy.findings import hardly_open, widest_gripper
 from evalkit.sim.contract import Scene, SimObservation, Simulator, StepResult
 
 RECORD_EVERY_STEPS = 15
@@ -75,6 +76,9 @@ class _Trial:
     policy_calls: int = 0
     success_step: int | None = None
     planner_failures: int = 0
+    gripper_at_first: float = 0.0
+    gripper_commanded: float = 0.0
+    """The widest that a gripper was at the first look, and was commanded to be."""
     past: deque[Observation] = field(default_factory=deque)
     """What was seen before the present moment, one action apart, as far back as the policy wants to see."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -146,10 +150,14 @@ class _Trial:
             started = time.perf_counter()
             answer = self.policy.decide(observation)
             self.count_decision(answer, started)
+            if not self.policy_calls:
+                self.gripper_at_first = widest_gripper(observation.state, "qpos")
             self.policy_calls += 1
             if answer.chunk is None:
                 return self.policy_error(answer.error or ErrorInfo(kind="action_shape", message="no actions"))
-            result = self.execute(answer.chunk[: self.spec.execute_steps], observation)
+            actions = answer.chunk[: self.spec.execute_steps]
+            self.gripper_commanded = max(self.gripper_commanded, widest_gripper(actions, self.spec.action_type))
+            result = self.execute(actions, observation)
             if result.finished:
                 self.film_end()
                 outcome = Outcome.SUCCESS if result.success else Outcome.FAILURE
@@ -237,6 +245,7 @@ class _Trial:
             timings=Timings(**self.seconds, wall_s=time.perf_counter() - self.started),
             error=error,
             started_at=self.started_at,
+            remarks=(GRIPPERS_HARDLY_OPEN,) if hardly_open(self.gripper_at_first, self.gripper_commanded) else (),
         )
 
 

@@ -47,9 +47,10 @@ def check_chunk(chunk: Any, spec: PolicySpec) -> ActionChunk:
         values = actions[:, column]
         worst = float(values[np.argmax(np.abs(values - 0.5))])
         if not -GRIPPER_TOLERANCE <= worst <= 1 + GRIPPER_TOLERANCE:
+            outside = float((np.abs(values - 0.5) > 0.5 + GRIPPER_TOLERANCE).mean())
             raise PolicyError(
                 "action_gripper_range",
-                f"policy {spec.name} commanded gripper {worst:.4g} (dimension {column}); "
-                "the range is 0 (closed) to 1 (open)",
+                f"policy {spec.name} commanded gripper {worst:.4g} (dimension {column}, {outside:.0%} of this chunk's "
+                "out of range); the range is 0 (closed) to 1 (open)",
             )
     return actions

@@ -45,29 +45,35 @@ def example_episode(spec: PolicySpec, *, session: str, seed: int) -> EpisodeInfo
 
 def example_observations(spec: PolicySpec, *, session: str, seed: int, count: int = 2) -> list[Observation]:
     """Valid, random observations of one episode, ``spec.execute_steps`` apart; the first one without a history."""
-    observations: list[Observation] = []
-    for index in range(count):
-        random = stream(seed, "conformance", "observation", index)
-        state = random.uniform(-0.5, 1.5, 14)
-        state[list(GRIPPER_COLUMNS["qpos"])] = random.uniform(0, 1, 2)
-        images: dict[str, NDArray[np.uint8]] = {
-            camera.name: random.integers(0, 256, (camera.height_px, camera.width_px, 3), np.uint8)
-            for camera in spec.cameras
-        }
-        observations.append(
-            Observation(
-                session=session,
-                step=index * spec.execute_steps,
-                instruction=INSTRUCTIONS[seed % len(INSTRUCTIONS)],
-                state=state,
-                endpose=_example_endpose(random, state),
-                images=images,
-                history=tuple(replace(row, history=()) for row in observations[-(spec.history_steps - 1) :])
-                if spec.history_steps > 1
-                else (),
-            )
+    steps = [index * spec.execute_steps for index in range(count)]
+    return [
+        replace(
+            _example_observation(spec, session, seed, step),
+            history=tuple(
+                _example_observation(spec, session, seed, earlier)
+                for earlier in range(max(0, step - spec.history_steps + 1), step)
+            ),
         )
-    return observations
+        for step in steps
+    ]
+
+
+def _example_observation(spec: PolicySpec, session: str, seed: int, step: int) -> Observation:
+    random = stream(seed, "conformance", "observation", step)
+    state = random.uniform(-0.5, 1.5, 14)
+    state[list(GRIPPER_COLUMNS["qpos"])] = random.uniform(0, 1, 2)
+    images: dict[str, NDArray[np.uint8]] = {
+        camera.name: random.integers(0, 256, (camera.height_px, camera.width_px, 3), np.uint8)
+        for camera in spec.cameras
+    }
+    return Observation(
+        session=session,
+        step=step,
+        instruction=INSTRUCTIONS[seed % len(INSTRUCTIONS)],
+        state=state,
+        endpose=_example_endpose(random, state),
+        images=images,
+    )
 
 
 def _example_endpose(random: np.random.Generator, state: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -84,6 +90,8 @@ def violations(policy: Policy) -> list[str]:
         One line for each broken rule; empty if the policy conforms.
     """
     found = _spec_violations(policy.spec)
+    if policy.spec.action_type not in ACTION_DIMS:
+        return found  # what its actions should look like, nobody knows
     if policy.spec.drive == "expert":
         return found + _refuses_to_act(policy)
     found += _output_violations(policy)

@@ -47,6 +47,8 @@ class _Episode:
     seed: int
     first: NDArray[np.float64] | None = None
     calls: int = 0
+    sent: int = -1
+    """Step of the last observation that was sent, for servers that are sent every one."""
 
 
 class Episodes:

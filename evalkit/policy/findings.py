@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalkit.core.trial import ActionType
 from evalkit.policy.chunk import GRIPPER_COLUMNS, GRIPPER_TOLERANCE
@@ -18,6 +19,8 @@ TURN_LIMIT_RAD = 1.0
 MOVE_LIMIT_M = 0.2
 """The same for the position of a hand."""
 HARDLY_OPEN = 0.1
+"""Share of a gripper's way that a policy in another unit (0.04 m is RoboTwin's 1) doesn't get beyond."""
+OPEN = 0.5
 COPY = 1e-9
 _PLACES = [0, 1, 2, 8, 9, 10]
 
@@ -103,11 +106,25 @@ def _grippers(spec: PolicySpec, rows: Sequence[Observation], actions: ActionChun
     if outside:
         what = "RoboTwin's go from 0 (closed) to 1 (open)"
         remedy = f", {outside:.0%} of them out of range: {what}; add a gripper step to the profile"
-    opened = max(float(row.state[list(GRIPPER_COLUMNS["qpos"])].max()) for row in rows)
-    shut = not outside and high < HARDLY_OPEN and opened > 0.5
+    shut = not outside and hardly_open(max(widest_gripper(row.state, "qpos") for row in rows), high)
     if shut:
         remedy = ", hardly open where they were open: another unit (metres)? add a gripper step to the profile"
-    return Finding(name="grippers", ok=not outside, note=shut, detail=f"from {low:.3g} to {high:.3g}{remedy}")
+    return Finding(name="grippers", ok=not outside, note=shut, detail=f"from {low + 0:.3g} to {high:.3g}{remedy}")
+
+
+def widest_gripper(rows: NDArray[np.float64], action_type: ActionType) -> float:
+    """The widest that a gripper is in a state (14,) or actions (steps, 14 or 16)."""
+    return float(rows[..., list(GRIPPER_COLUMNS[action_type])].max())
+
+
+def hardly_open(seen: float, commanded: float) -> bool:
+    """Whether grippers that were open were never commanded to be: in another unit, they stay nearly closed.
+
+    Args:
+        seen: the widest that one was.
+        commanded: the widest that one was commanded to be.
+    """
+    return seen > OPEN and commanded < HARDLY_OPEN
 
 
 def _quaternions(rows: ActionChunk) -> Finding:

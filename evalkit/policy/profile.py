@@ -107,6 +107,18 @@ def load_profile(
     )
 
 
+def refuse_mixed_episodes(profile: Profile) -> None:
+    """For policies whose own side isn't told which episode it is asked about: one with a state has one at a time.
+
+    Raises:
+        UserError: it declares a state and several episodes at once.
+    """
+    spec = profile.spec
+    if spec.stateful and not spec.one_at_a_time:
+        what = "stateful, and its model isn't told which episode it is asked about"
+        raise UserError(f"policy {spec.name} is {what}: say one_at_a_time: true (--policy-copies runs several of it)")
+
+
 def _content(profile: str | Mapping[str, Any], folder: Path) -> tuple[dict[str, Any], Path]:
     if isinstance(profile, Mapping):
         return dict(profile), folder

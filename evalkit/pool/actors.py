@@ -1,7 +1,8 @@
-"""What runs inside Ray's actors. No module of evalkit outside the pool knows of them."""
+"""The sim actor: what runs in the process of a worker, under Ray."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from dataclasses import replace
@@ -12,10 +13,9 @@ from evalkit.core.memory import format_bytes
 from evalkit.core.record import ErrorInfo
 from evalkit.policy.supervision import LOOK_S
 from evalkit.pool.jobs import Failed, Finished, Job, SimulatorFactory
-from evalkit.pool.policy_server import POLICY_LIMIT_S, PolicyRoad, PolicyServer, RemoteDecider
+from evalkit.pool.policy_server import PolicyRoad, RemoteDecider
 from evalkit.pool.worker import Worker
 
-__all__ = ["POLICY_LIMIT_S", "PolicyRoad", "PolicyServer", "RemoteDecider", "SimActor"]
 BALLOON = 2
 """A simulator that holds so many times its limit is killed in the middle of a job; up to there it may finish it."""
 
@@ -30,14 +30,15 @@ class SimActor:
 
     def run(self, job: Job, attempt: int, road: PolicyRoad | None) -> Finished | Failed:
         """Do one job."""
-        generation = road.generation if road else 0
-        if road is not None:
-            self._worker.decider = self._deciders.setdefault(generation, RemoteDecider(road))
+        generation = road.generation if road is not None else 0
+        self._worker.decider = None if road is None else self._decider(road)
         watchdog = _Watchdog(job.limit_s, self._memory_bytes and self._memory_bytes * BALLOON, self._worker)
         try:
             result = self._worker.run(job, attempt)
         finally:
             watchdog.cancel()
+        if isinstance(result, Finished) and watchdog.fired is not None:
+            self._worker.drop_simulator()  # the job was just in time, its simulator wasn't
         if isinstance(result, Failed):
             result = replace(result, policy_generation=generation)
             if watchdog.fired is not None:
@@ -47,8 +48,15 @@ class SimActor:
         return result
 
     def close(self) -> None:
-        """End the simulator in an orderly way."""
+        """End the simulator in an orderly way, and hang up."""
         self._worker.drop_simulator()
+        for decider in self._deciders.values():
+            decider.close()
+
+    def _decider(self, road: PolicyRoad) -> RemoteDecider:
+        if road.generation not in self._deciders:
+            self._deciders[road.generation] = RemoteDecider(road)
+        return self._deciders[road.generation]
 
 
 class _Watchdog:
@@ -58,11 +66,13 @@ class _Watchdog:
         self.fired: str | None = None
         self.reason = ""
         self._limit_s, self._memory_bytes, self._worker = limit_s, memory_bytes, worker
-        self._cancelled = threading.Event()
+        self._cancelled, self._killing = threading.Event(), threading.Lock()
         threading.Thread(target=self._watch, daemon=True).start()
 
     def cancel(self) -> None:
-        self._cancelled.set()
+        """Call it off; returns when it can't strike any more, for the next job has the same simulator."""
+        with self._killing:
+            self._cancelled.set()
 
     def _watch(self) -> None:
         until = time.monotonic() + self._limit_s
@@ -76,9 +86,10 @@ class _Watchdog:
         self._fire("hang", f"took longer than {self._limit_s:g} s")
 
     def _fire(self, kind: str, reason: str) -> None:
-        self.fired, self.reason = kind, reason
-        for child in psutil.Process().children(recursive=True):
-            try:
-                child.kill()
-            except psutil.NoSuchProcess:
-                continue
+        with self._killing:
+            if self._cancelled.is_set():
+                return
+            self.fired, self.reason = kind, reason
+            for child in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()

@@ -21,7 +21,7 @@ from evalkit import __version__
 from evalkit.core.errors import UserError
 from evalkit.core.locations import bundled
 from evalkit.core.trial import BackendFingerprint
-from evalkit.pool.ray_session import ray
+from evalkit.pool.ray_session import on_node, ray
 
 LOOK_LIMIT_S = 180.0
 """The look starts one simulator, from a network file system that may be cold."""
@@ -106,12 +106,9 @@ def examine(
         UserError: no node fits.
     """
     look_there = ray.remote(num_cpus=0, max_retries=0)(look)
-    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    names = tuple(str(path) for path in paths)
     answers = {
-        node.id: look_there.options(scheduling_strategy=strategy(node.id, soft=False)).remote(
-            fingerprint, tuple(str(path) for path in paths)
-        )
-        for node in nodes
+        node.id: look_there.options(scheduling_strategy=on_node(node.id)).remote(fingerprint, names) for node in nodes
     }
     until = time.monotonic() + limit_s
     ours = software()

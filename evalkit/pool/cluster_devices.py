@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from evalkit.core.errors import EvalkitError, UserError
 from evalkit.pool.devices import Device, read_devices
-from evalkit.pool.policy_servers import on_node
-from evalkit.pool.ray_session import ray
+from evalkit.pool.ray_session import on_node, ray
 
 LOOK_LIMIT_S = 120.0
 

@@ -10,10 +10,9 @@ from typing import Protocol
 from evalkit.core.trial import TrialSpec
 from evalkit.plan.seed_files import SeedFiles
 from evalkit.plan.seeds import SeedList
-from evalkit.pool.health import CrewLostError
 from evalkit.pool.history_work import HistorySeedWork, HistoryTrialWork
 from evalkit.pool.observer import Observer
-from evalkit.pool.scheduler import GRACE_S, Crew, Scheduler, Work
+from evalkit.pool.scheduler import GRACE_S, Crew, CrewLostError, Scheduler, Work
 from evalkit.pool.seed_work import SeedNeed, SeedWork
 from evalkit.pool.trial_work import TrialWork
 from evalkit.protocol.config import TaskConfig
@@ -130,13 +129,14 @@ def work_through(
     """Run the work to its end, or until told to stop."""
     started = time.monotonic()
     lost: str | None = None
+    scheduler = Scheduler(crew, work, stop=stop, on_tick=observer.tick, grace_s=grace_s)
     try:
-        ended = Scheduler(crew, work, stop=stop, on_tick=observer.tick, grace_s=grace_s).run()
+        ended = scheduler.run()
     except CrewLostError as error:  # what was done is kept and reported; the same command goes on later
         ended, lost = True, str(error)
     reason = lost or work.stop_reason
     return Session(
-        complete=ended and reason is None,
+        complete=ended and reason is None and not scheduler.left_undone,
         interrupted=not ended,
         stop_reason=reason,
         wall_s=time.monotonic() - started,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evalkit.core.outcome import Outcome
 from evalkit.core.record import TrialRecord
+from evalkit.pool.fair_queue import Stratum, stratum_of
 
 POLICY_ERRORS = 10
 MISSING = 5
@@ -47,12 +48,12 @@ class StratumFuse:
     """
 
     def __init__(self) -> None:
-        self._worked: set[tuple[str, str]] = set()
-        self._missing: dict[tuple[str, str], list[tuple[Outcome, str]]] = {}
+        self._worked: set[Stratum] = set()
+        self._missing: dict[Stratum, list[tuple[Outcome, str]]] = {}
 
     def check(self, record: TrialRecord) -> str | None:
         """The reason to start no more trials of the record's task and configuration, or None."""
-        stratum = record.spec.task, record.spec.config
+        stratum = stratum_of(record.spec)
         if record.outcome.is_scored:
             self._worked.add(stratum)
         if stratum in self._worked:

@@ -10,14 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from evalkit.core.errors import HarnessError
-
 TOLERATED = 3
 """More failures in a row than these take a device out of use."""
-
-
-class CrewLostError(HarnessError):
-    """There is nothing left to work on. The run can go on later: nothing that was done is lost."""
 
 
 class DeviceHealth:

@@ -8,7 +8,6 @@ job, which a failure starts from the beginning.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from evalkit.core.errors import HarnessError, SimulatorError, UnstableSceneError
@@ -20,10 +19,9 @@ from evalkit.episode.run_trial import run_trial
 from evalkit.plan.seeds import SeedEntry, first_candidate
 from evalkit.pool.jobs import SeedJob, Tools
 from evalkit.pool.seed_work import SEED_LIMIT_S, SeedNeed, make_scene, scene_of
-from evalkit.pool.trial_work import STEP_LIMIT_S, TRIAL_LIMIT_S
+from evalkit.pool.trial_work import failed_trial, usual_limit_s, video_name
 from evalkit.protocol.config import TaskConfig
 from evalkit.sim.contract import Scene
-from evalkit.store.run import MEDIA_FOLDER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +91,7 @@ class HistoryTrialJob:
     @property
     def limit_s(self) -> float:
         """Wall limit: that of all candidates and trials together."""
-        trials_s = sum(TRIAL_LIMIT_S + STEP_LIMIT_S * spec.horizon_steps for spec in self.specs)
-        return trials_s + SEED_LIMIT_S * (self.specs[-1].seed - self._first + 1)
+        return sum(map(usual_limit_s, self.specs)) + SEED_LIMIT_S * (self.specs[-1].seed - self._first + 1)
 
     @property
     def _first(self) -> int:
@@ -120,7 +117,6 @@ class HistoryTrialJob:
 
     def _trial(self, spec: TrialSpec, tools: Tools) -> TrialRecord:
         assert tools.decider is not None
-        video = f"{MEDIA_FOLDER}/{spec.config}/{spec.task}/{spec.seed}-{spec.key[:8]}.mp4" if self.media_root else None
         try:
             return run_trial(
                 tools.sim,
@@ -129,14 +125,13 @@ class HistoryTrialJob:
                 scene_of(spec, self.need.config),
                 session=f"{spec.key}-{tools.attempt}",
                 media_root=self.media_root,
-                video=video,
+                video=video_name(spec) if self.media_root else None,
             )
         except SimulatorError as error:
             if error.kind in ("crash", "hang"):
                 raise  # the process is gone, and its history with it
-            return failed_trial(
-                spec, ErrorInfo(kind=error.kind, message=str(error), traceback_tail=error.traceback_tail)
-            )
+            info = ErrorInfo(kind=error.kind, message=str(error), traceback_tail=error.traceback_tail)
+            return failed_trial(spec, Outcome.SIM_ERROR, info)
 
 
 def candidate(need: SeedNeed, scene: Scene) -> SeedJob:
@@ -166,17 +161,4 @@ def _differs(spec: TrialSpec, entry: SeedEntry) -> TrialRecord:
         f"seed {spec.seed} was accepted when the list was made, and is rejected now ({entry.reason}): the policy's "
         "actions changed what its planner or task code remembers"
     )
-    return failed_trial(spec, ErrorInfo(kind="history_differs", message=message))
-
-
-def failed_trial(spec: TrialSpec, error: ErrorInfo) -> TrialRecord:
-    """The record of a trial that didn't come to its end."""
-    return TrialRecord(
-        spec=spec,
-        outcome=Outcome.SIM_ERROR,
-        steps=0,
-        policy_calls=0,
-        success_step=None,
-        error=error,
-        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-    )
+    return failed_trial(spec, Outcome.SIM_ERROR, ErrorInfo(kind="history_differs", message=message))

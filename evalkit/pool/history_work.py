@@ -12,10 +12,11 @@ from evalkit.core.trial import TrialSpec
 from evalkit.plan.seed_files import SeedFiles
 from evalkit.plan.seeds import SeedList
 from evalkit.pool.fair_queue import Stratum, stratum_of
-from evalkit.pool.history import HistorySeedJob, HistoryTrialJob, failed_trial
+from evalkit.pool.history import HistorySeedJob, HistoryTrialJob
 from evalkit.pool.jobs import Failed, Finished, Job
 from evalkit.pool.observer import Observer
 from evalkit.pool.seed_work import SeedNeed, open_search
+from evalkit.pool.trial_work import failed_trial
 from evalkit.protocol.config import TaskConfig
 from evalkit.protocol.protocols import load_protocol
 from evalkit.store.run import Run
@@ -154,13 +155,11 @@ class HistoryTrialWork:
     def give_up(self, job: Job, failure: Failed, attempts: int) -> None:
         """Record why the trials have no score."""
         assert isinstance(job, HistoryTrialJob)
+        outcome = Outcome.SIM_ERROR if failure.scope == "simulator" else Outcome.HARNESS_ERROR
         for spec in job.specs:
             if spec.key in self._wanted:
-                record = failed_trial(spec, failure.error)
-                outcome = Outcome.SIM_ERROR if failure.scope == "simulator" else Outcome.HARNESS_ERROR
-                self._take(
-                    replace(record, outcome=outcome, attempts=attempts, worker=failure.worker, node=failure.node)
-                )
+                record = failed_trial(spec, outcome, failure.error)
+                self._take(replace(record, attempts=attempts, worker=failure.worker, node=failure.node))
 
     def incident(self, job: Job, failure: Failed, attempt: int) -> None:
         """See ``Work``."""

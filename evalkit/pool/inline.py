@@ -56,6 +56,10 @@ class InlineCrew:
         """See ``Crew``."""
         return True
 
+    def serves(self, job: Job) -> bool:
+        """See ``Crew``."""
+        return True
+
     def start(self, worker: int, job: Job, attempt: int) -> None:
         """See ``Crew``; the job runs in ``wait``."""
         self._started.append((worker, job, attempt))

@@ -89,22 +89,6 @@ class Failed:
     """Which policy server was in use, so that one death isn't mended twice."""
 
 
-class PolicyServerError(HarnessError):
-    """The road to the policy broke: its server died, or didn't answer in time.
-
-    Args:
-        kind: ``"policy_server_died"`` or ``"policy_timeout"``.
-        message: one line for people.
-    """
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return PolicyServerError, (self.kind, str(self))
-
-
 @dataclass(frozen=True, kw_only=True)
 class TrialJob:
     """One trial."""
@@ -150,8 +134,8 @@ def makers_of(make_policy: PolicyFactory | Mapping[str, PolicyFactory] | None) -
 
 
 def policy_of(job: Job, policies: Collection[str]) -> str:
-    """Name of the policy that a job needs, of those a crew has: the only one, or the one that its trial names."""
-    if len(policies) > 1 and isinstance(job, TrialJob):
+    """Name of the policy that a job needs: its trial names it, and the crew may have it no more; else the first."""
+    if isinstance(job, TrialJob) and "" not in policies:
         return job.spec.policy
     return next(iter(policies), "")
 

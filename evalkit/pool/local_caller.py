@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evalkit.core.errors import PolicyLostError
 from evalkit.policy.contract import Observation, PolicySpec
-from evalkit.pool.jobs import PolicyServerError
 from evalkit.pool.local_road import Line, LocalAddress, RoadClosedError, connect
 
 Call = Literal["hello", "reset", "act", "end"]
@@ -38,7 +38,7 @@ class LocalCaller:
 
     Raises:
         RoadClosedError: nobody listens there, or pictures don't arrive.
-        PolicyServerError: no answer in time.
+        PolicyLostError: no answer in time.
     """
 
     def __init__(self, spec: PolicySpec, address: LocalAddress, limit_s: float = POLICY_LIMIT_S) -> None:
@@ -55,7 +55,7 @@ class LocalCaller:
         """One request; returns its answer. After an error the caller can't be used any more.
 
         Raises:
-            PolicyServerError: no answer in time.
+            PolicyLostError: no answer in time, or the server lost its policy.
             RoadClosedError: the server is gone.
             HarnessError: what its policy raised otherwise than as a value.
         """
@@ -73,6 +73,6 @@ class LocalCaller:
         self._line.close()
 
 
-def late(spec: PolicySpec, call: str, limit_s: float) -> PolicyServerError:
+def late(spec: PolicySpec, call: str, limit_s: float) -> PolicyLostError:
     """The error for an answer that didn't come in time."""
-    return PolicyServerError("policy_timeout", f"policy {spec.name} gave no answer to {call} within {limit_s:g} s")
+    return PolicyLostError("policy_timeout", f"policy {spec.name} gave no answer to {call} within {limit_s:g} s")

@@ -96,7 +96,8 @@ def without_node(plan: Placement, node: str, cpus: Mapping[str, int], retired: C
     servers, moved_servers = list(plan.servers), []
     for number, server in enumerate(servers):
         if server.node == node and server.device is None:
-            there = max(cpus, key=lambda name: (cpus[name] - load[name], name))
+            # Not on a head without CPUs of its own, if another node is as full.
+            there = max(cpus, key=lambda name: (cpus[name] - load[name], cpus[name], name))
             servers[number] = replace(server, node=there, cpus=0)
             moved_servers.append(number)
     workers, moved, stranded = list(plan.workers), [], []

@@ -18,5 +18,8 @@ class Observer:
     def incident(self, title: str, failure: Failed, attempt: int) -> None:
         """An attempt failed; it may be tried again."""
 
+    def notice(self, message: str) -> None:
+        """Something happened to a device, a node or a policy server that isn't one trial's affair."""
+
     def tick(self, busy: int) -> None:
         """Called about twice a second with the number of busy workers."""

@@ -123,7 +123,13 @@ def choose_devices(nodes: Sequence[Node], wanted: str | None) -> tuple[Node, ...
 
 
 def place(
-    nodes: Sequence[Node], workers: int, *, servers_per_gpu: int = 1, policies: int = 1, copies: int | None = None
+    nodes: Sequence[Node],
+    workers: int,
+    *,
+    servers_per_gpu: int = 1,
+    policies: int = 1,
+    copies: int | None = None,
+    at_most: bool = False,
 ) -> Placement:
     """A plan for these nodes and so many workers.
 
@@ -133,6 +139,7 @@ def place(
         servers_per_gpu: policy servers on each device.
         policies: how many policies the run has: each has a server of its own at every place.
         copies: for a policy that can't tell episodes apart: so many servers, each with one worker.
+        at_most: whether fewer workers will do, if only one finds room.
 
     Raises:
         UserError: there isn't room for them.
@@ -149,11 +156,11 @@ def place(
     free = {node.name: node.slots for node in nodes}
     for server in servers:
         _take(free, server.node, policies)
-    return Placement(
-        servers=servers,
-        workers=tuple(_workers(servers, wanted, free)),
-        one_worker_each=copies is not None,
-    )
+    found = tuple(_workers(servers, wanted, free))
+    if len(found) < wanted and not (at_most and found):
+        count = policies * len(servers)
+        raise UserError(f"{wanted} workers and {count} policy servers need {wanted + count} CPUs: lower --workers")
+    return Placement(servers=servers, workers=found, one_worker_each=copies is not None)
 
 
 def without(plan: Placement, lost: Collection[Device]) -> Placement:
@@ -208,6 +215,7 @@ def _with_moved_servers(plan: Placement, lost: Collection[Device], left: Sequenc
 
 
 def _workers(servers: Sequence[ServerPlace], wanted: int, free: dict[str, int | None]) -> list[WorkerPlace]:
+    """So many workers, or as many as there is room for."""
     served: Counter[int] = Counter()
     workers = []
     for _ in range(wanted):
@@ -217,8 +225,7 @@ def _workers(servers: Sequence[ServerPlace], wanted: int, free: dict[str, int | 
         if not near:  # the servers' nodes are full: the nodes that only compute take the rest
             others = [name for name in free if _has_room(free, name)]
             if not others:
-                total = wanted + len(servers)
-                raise UserError(f"{wanted} workers and their policy servers need {total} CPUs: lower --workers")
+                break
             node = max(others, key=lambda name: free[name] or 0)
         served[server] += 1
         _take(free, node, 1)

@@ -7,6 +7,7 @@ request changes hands on its way.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import pickle
 import selectors
@@ -58,6 +59,7 @@ class PolicyDesk:
         self._inbox: deque[_Request] = deque()
         self._waiting: list[_Request] = []
         self._bell, self._rope = socket.socketpair()
+        self._rope.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._bell, selectors.EVENT_READ)
         if self._listener is not None:
@@ -68,7 +70,13 @@ class PolicyDesk:
         """Set when the way to the policy broke: the episodes it knew are gone, whatever it may answer from now on."""
         loaded: Future[Policy] = Future()
         threading.Thread(target=self._run, args=(make_policy, loaded), name="policy", daemon=True).start()
-        self.policy = loaded.result()
+        try:
+            self.policy = loaded.result()
+        except BaseException:
+            for end in (self._listener, self._bell, self._rope, self._selector):
+                if end is not None:
+                    end.close()
+            raise
 
     def ask(self, call: Call, argument: Any) -> Future[Any]:
         """Hand in a request from any thread of this process."""
@@ -82,7 +90,8 @@ class PolicyDesk:
                 answer.set_exception(value)
 
         self._inbox.append(_Request(call=call, argument=argument, reply=reply))
-        self._rope.send(b"!")
+        with contextlib.suppress(BlockingIOError):  # so many rings are unheard that one more changes nothing
+            self._rope.send(b"!")
         return answer
 
     @staticmethod
@@ -163,19 +172,16 @@ class PolicyDesk:
             self._answer(batch, partial(decide_batch, policy, [request.argument for request in batch]))
 
     def _answer(self, requests: list[_Request], work: Callable[[], Sequence[Any]]) -> None:
+        replies: list[tuple[bool, Any]] = [(False, self._lost)] * len(requests)
         if self._lost is None or requests[0].call in ("hello", "end"):
             try:
-                for request, answer in zip(requests, work(), strict=True):
-                    request.reply(True, answer)
-                return
+                replies = [(True, answer) for _, answer in zip(requests, work(), strict=True)]
             except BaseException as error:  # the callers raise it; the server goes on
-                problem = error
+                replies = [(False, error)] * len(requests)
                 if isinstance(error, PolicyLostError) and error.kind != OUT_OF_MEMORY:
                     self._lost = error  # memory may do for the next: only those who asked start again
-        else:
-            problem = self._lost
-        for request in requests:
-            request.reply(False, problem)
+        for request, (done, value) in zip(requests, replies, strict=True):
+            request.reply(done, value)
 
 
 def _word(policy: Policy, request: _Request) -> list[Decision | int | None]:

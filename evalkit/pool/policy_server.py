@@ -6,20 +6,22 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from evalkit.core.errors import PolicyLostError
+from evalkit.core.errors import EvalkitError, PolicyLostError
 from evalkit.episode.decide import Decision
 from evalkit.policy.contract import EpisodeInfo, Observation, PolicySpec
-from evalkit.pool.jobs import PolicyFactory, PolicyServerError
-from evalkit.pool.local_caller import POLICY_LIMIT_S, Call, LocalCaller, late
+from evalkit.pool.jobs import PolicyFactory
+from evalkit.pool.local_caller import Call, LocalCaller, late
 from evalkit.pool.local_road import LocalAddress, RoadClosedError
 from evalkit.pool.policy_desk import PolicyDesk
-from evalkit.pool.ray_session import ray
+from evalkit.pool.ray_session import ray, why_it_died
+from evalkit.pool.within_memory import OUT_OF_MEMORY
 
-__all__ = ["POLICY_LIMIT_S", "PolicyRoad", "PolicyServer", "RemoteDecider"]
 REASON_LIMIT_S = 10.0
 """How long to wait for Ray's account of why a server is gone."""
+CAUSE_LENGTH = 600
+"""Most characters of a cause: a network's list of missing weights fills pages."""
 _log = logging.getLogger(__name__)
 
 
@@ -35,15 +37,38 @@ class PolicyRoad:
     limit_s: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class NotLoaded:
+    """Why there is no policy. A value, because an exception would arrive as text with Ray's trace in it."""
+
+    kind: Literal["raised", "memory"]
+    message: str
+    """One line: the cause alone."""
+
+
+def not_loaded(error: BaseException) -> NotLoaded:
+    """What to tell the driver of an error in loading."""
+    text = " ".join(str(error).split())[:CAUSE_LENGTH]
+    if not isinstance(error, EvalkitError):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    is_memory = isinstance(error, PolicyLostError) and error.kind == OUT_OF_MEMORY
+    return NotLoaded(kind="memory" if is_memory else "raised", message=text)
+
+
 class PolicyServer:
-    """Owns the policy; see ``PolicyDesk``."""
+    """Owns the policy; see ``PolicyDesk``. Where loading failed, ``spec`` says why and nothing else may be asked."""
 
     def __init__(self, make_policy: PolicyFactory) -> None:
-        self._desk = PolicyDesk(make_policy)
+        self._failure: NotLoaded | None = None
+        try:
+            self._desk = PolicyDesk(make_policy)
+        except BaseException as error:  # libraries that don't find what they need may even call sys.exit
+            _log.error("the policy can't be loaded", exc_info=error)
+            self._failure = not_loaded(error)
 
-    async def spec(self) -> PolicySpec:
-        """The policy's declaration."""
-        return self._desk.policy.spec
+    async def spec(self) -> PolicySpec | NotLoaded:
+        """The policy's declaration, once it is loaded; or why it isn't."""
+        return self._failure or self._desk.policy.spec
 
     async def address(self) -> LocalAddress | None:
         """Where callers on this machine can reach it without Ray; None if they can't."""
@@ -75,10 +100,12 @@ class PolicyServer:
 
 
 class RemoteDecider:
-    """A ``Decider`` behind a policy server."""
+    """A ``Decider`` behind a policy server. Its calls raise ``PolicyLostError`` if the server is gone or hangs."""
 
     def __init__(self, road: PolicyRoad) -> None:
         self._road = road
+        self._is_lost = False
+        """Whether the last call found nobody."""
         self._caller: LocalCaller | None = None
         self._found = False
 
@@ -104,11 +131,12 @@ class RemoteDecider:
 
     def end(self, session: str, success: bool | None) -> None:
         """See ``Decider``."""
+        if self._is_lost:  # it has forgotten the episode, or would let this one wait as long as the last one
+            return
         server = self._road.server
         try:
             self._ask("end", (session, success), lambda: server.end.remote(session, success))
-        except PolicyServerError as error:
-            # A server that died has forgotten the episode; one that hangs is noticed by the next decision.
+        except PolicyLostError as error:  # the next trial meets it
             _log.warning("policy %s wasn't told the end of %s: %s", self.spec.name, session, error)
 
     def close(self) -> None:
@@ -118,6 +146,14 @@ class RemoteDecider:
         self._caller, self._found = None, False
 
     def _ask(self, call: Call, argument: Any, through_ray: Callable[[], Any]) -> Any:
+        self._is_lost = False
+        try:
+            return self._ask_somehow(call, argument, through_ray)
+        except PolicyLostError as error:
+            self._is_lost = error.kind in ("policy_timeout", "policy_server_died")
+            raise
+
+    def _ask_somehow(self, call: Call, argument: Any, through_ray: Callable[[], Any]) -> Any:
         if not self._found:
             self._caller, self._found = self._look(), True
         if self._caller is None:
@@ -147,7 +183,7 @@ class RemoteDecider:
         try:
             ray.get(self._road.server.spec.remote(), timeout=REASON_LIMIT_S)
         except ray.exceptions.RayActorError as told:
-            return _first_line(told)
+            return why_it_died(told)
         except ray.exceptions.GetTimeoutError:
             pass  # it hangs: the socket's account is all there is
         return str(error)
@@ -158,17 +194,12 @@ class RemoteDecider:
         except ray.exceptions.GetTimeoutError:
             raise late(self.spec, call, self._road.limit_s) from None
         except ray.exceptions.RayActorError as error:
-            raise self._died(call, _first_line(error)) from None
+            raise self._died(call, why_it_died(error)) from None
         except ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, PolicyLostError):
                 raise error.cause from None
             raise
 
-    def _died(self, call: str, reason: str) -> PolicyServerError:
+    def _died(self, call: str, reason: str) -> PolicyLostError:
         what = f"the server of policy {self.spec.name} died during {call}: {reason}"
-        return PolicyServerError("policy_server_died", what)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+        return PolicyLostError("policy_server_died", what)

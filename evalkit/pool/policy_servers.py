@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from evalkit.core.errors import HarnessError, UserError
-from evalkit.pool.actors import PolicyRoad, PolicyServer
 from evalkit.pool.bound import BoundPolicy
 from evalkit.pool.jobs import PolicyFactory
 from evalkit.pool.placement import ServerPlace
-from evalkit.pool.ray_session import ray
-from evalkit.pool.within_memory import OUT_OF_MEMORY
+from evalkit.pool.policy_server import NotLoaded, PolicyRoad, PolicyServer
+from evalkit.pool.ray_session import on_node, ray, why_it_died
 
 START_LIMIT_S = 600.0
 """Loading a large policy takes minutes."""
 START_TRIES = 2
 ASK_LIMIT_S = 5.0
+RAYS_PARTS = 10_000
+"""Ray counts devices in such parts: three thirds, each rounded up, would be more than the whole."""
 Key = tuple[str, int]
 """Policy, number of the place."""
 
@@ -41,7 +44,7 @@ class ServerNotStartedError(HarnessError):
 class _Launched:
     server: Any
     spec: Any
-    """Reference to the policy's declaration: there once the policy is loaded."""
+    """Reference to the policy's declaration, or to why it can't be loaded."""
 
 
 class PolicyServers:
@@ -111,6 +114,14 @@ class PolicyServers:
             if attempt == START_TRIES or failure.kind == "raised":
                 raise failure
 
+    def runs(self, policy: str) -> bool:
+        """Whether a policy has a server."""
+        return any(name == policy for name, _ in self._roads)
+
+    def others_run(self, policy: str) -> bool:
+        """Whether another policy has a server."""
+        return any(name != policy for name, _ in self._roads)
+
     def stop(self, key: Key) -> None:
         """End a server, if it is there."""
         road = self._roads.pop(key, None)
@@ -161,7 +172,7 @@ class PolicyServers:
         if place.node:
             options["scheduling_strategy"] = on_node(place.node)
             # Reserved, so that other users of the cluster don't count on it; which GPU it is, the plan says.
-            options["num_gpus"] = place.share if place.device is not None else 0
+            options["num_gpus"] = math.floor(place.share * RAYS_PARTS) / RAYS_PARTS if place.device is not None else 0
         maker = BoundPolicy(
             make=self._makers[policy],
             device=place.device,
@@ -173,27 +184,25 @@ class PolicyServers:
 
     def _finish(self, launched: Mapping[Key, _Launched]) -> dict[Key, ServerNotStartedError]:
         failures: dict[Key, ServerNotStartedError] = {}
+        until = time.monotonic() + START_LIMIT_S
         for key, one in launched.items():
             try:
-                spec = ray.get(one.spec, timeout=START_LIMIT_S)
+                spec = ray.get(one.spec, timeout=max(0.0, until - time.monotonic()))
             except ray.exceptions.GetTimeoutError:
                 ray.kill(one.server)
                 what = f"the policy server didn't start within {START_LIMIT_S:g} s"
                 failures[key] = ServerNotStartedError("slow", what)
             except ray.exceptions.RayError as error:  # also where the node is gone on which it was to start
-                failures[key] = _why(error)
+                failures[key] = died_at_start(error)
             else:
+                if isinstance(spec, NotLoaded):
+                    ray.kill(one.server)
+                    failures[key] = ServerNotStartedError(spec.kind, spec.message)
+                    continue
                 generation, self._generations = self._generations, self._generations + 1
                 road = PolicyRoad(server=one.server, spec=spec, generation=generation, limit_s=self._limit_s)
                 self._roads[key] = road
         return failures
-
-
-def on_node(node: str) -> Any:
-    """Ray's way to say that an actor belongs to one node."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    return NodeAffinitySchedulingStrategy(node_id=node, soft=False)
 
 
 def cannot_be_loaded(failure: ServerNotStartedError) -> UserError:
@@ -201,8 +210,9 @@ def cannot_be_loaded(failure: ServerNotStartedError) -> UserError:
     return UserError(f"the policy can't be loaded: {failure}")
 
 
-def _why(error: Any) -> ServerNotStartedError:
-    text = " ".join(str(error).split())[-600:]
-    if OUT_OF_MEMORY in str(error) or "doesn't fit into the memory" in str(error):
-        return ServerNotStartedError("memory", text)
-    return ServerNotStartedError("raised" if getattr(error, "actor_init_failed", False) else "died", text)
+def died_at_start(error: Exception) -> ServerNotStartedError:
+    """What Ray's error about a server that died before it could say anything means, in one line."""
+    if getattr(error, "actor_init_failed", False):  # its maker can't be read there; the trace ends with why
+        told = [line for line in str(error).splitlines() if line.strip() and not line[0].isspace()]
+        return ServerNotStartedError("raised", told[-1])
+    return ServerNotStartedError("died", f"its process died: {why_it_died(error)}")

@@ -1,7 +1,8 @@
 """The crew of a real run: one Ray actor per simulator, and one per policy server, placed as a plan says.
 
 What happens to a device happens to what stands on it: a server that dies is renewed alone; a device whose servers or
-simulators fail again and again, and with whatever trial, is taken out of use, and what it did moves to the others.
+simulators fail again and again, and with whatever trial, is taken out of use, and what it did moves to the others. Of
+several policies one that doesn't start any more is given up, and the others go on.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from evalkit.core.record import ErrorInfo
-from evalkit.pool.actors import POLICY_LIMIT_S
 from evalkit.pool.blame import Blame, Flight
 from evalkit.pool.bound import PROBE_LIMIT_S
 from evalkit.pool.devices import Device
-from evalkit.pool.health import CrewLostError
 from evalkit.pool.jobs import Failed, Finished, Job, PolicyFactory, SimulatorFactory, makers_of, policy_of
+from evalkit.pool.local_caller import POLICY_LIMIT_S
 from evalkit.pool.node_loss import NODE_LOST, Nodes
 from evalkit.pool.placement import Node, Placement, place, server_elsewhere, without
 from evalkit.pool.policy_servers import Key, PolicyServers, ServerNotStartedError, cannot_be_loaded
 from evalkit.pool.ray_session import head_is_lost, ray
+from evalkit.pool.scheduler import CrewLostError
 from evalkit.pool.sim_actors import SimActors
 from evalkit.pool.within_memory import OUT_OF_MEMORY
 
@@ -41,7 +42,8 @@ class RayCrew:
         policy_environment: variables for the policy servers' processes.
         probe_limit_s: see ``PROBE_LIMIT_S``.
         on_notice: told at once what is in ``notices``.
-        failed: if given, policies that can't be loaded are left out, and why is noted here by digest.
+        failed: if given, policies that can't be loaded, or not again while others run, are given up, and why is noted
+            here by digest.
 
     Raises:
         UserError: the policy can't be loaded.
@@ -67,7 +69,7 @@ class RayCrew:
         self._plan = placement if placement is not None else place([Node()], workers)
         self.notices: list[ErrorInfo] = []
         """What happened to devices, in order."""
-        self._on_notice = on_notice
+        self._on_notice, self._failed = on_notice, failed
         self._blame = Blame()
         self._lost: list[Device] = []
         self._nodes = Nodes(nodes or {})
@@ -83,7 +85,7 @@ class RayCrew:
         try:
             self._sims.open(self._plan.workers)
             probes = self._sims.start_probes(probe_limit_s)
-            self._start_servers(failed)
+            self._start_servers()
             self._heed(self._sims.read_probes(probes, probe_limit_s))
         except BaseException:
             self.close()
@@ -109,6 +111,10 @@ class RayCrew:
         """See ``Crew``."""
         return worker not in self._nodes.retired
 
+    def serves(self, job: Job) -> bool:
+        """See ``Crew``."""
+        return not self._failed or policy_of(job, self._servers.policies) not in self._failed
+
     def start(self, worker: int, job: Job, attempt: int) -> None:
         """See ``Crew``. A job that failed on a device is tried again on the server of another, if there is one."""
         server = self._plan.workers[worker].server
@@ -131,7 +137,10 @@ class RayCrew:
         Raises:
             CrewLostError: the last device was taken out of use.
         """
-        ready, _ = ray.wait(list(self._in_flight), num_returns=1, timeout=timeout_s)
+        waiting = list(self._in_flight)
+        ready, _ = ray.wait(waiting, num_returns=1, timeout=timeout_s)
+        if ready:
+            ready, _ = ray.wait(waiting, num_returns=len(waiting), timeout=0)
         return [self._collect(reference) for reference in ready]
 
     def kill(self, worker: int) -> None:
@@ -142,9 +151,8 @@ class RayCrew:
     def renew_policy(self, generation: int) -> None:
         """See ``Crew``. Only that server: the others go on."""
         key = self._servers.find(generation)
-        if key is None or generation in self._spared:
-            return
-        self._renew(key)
+        if key is not None and generation not in self._spared:
+            self._renew(key)
 
     def close(self) -> None:
         """See ``Crew``. Idle workers end their simulators themselves; busy ones and late ones are killed."""
@@ -155,28 +163,23 @@ class RayCrew:
         self._in_flight = {}
 
     # ---------------------------------------------------------------------------------------------- starting
-    def _start_servers(self, failed: dict[str, str] | None) -> None:
-        if not self._servers.policies:
-            return
+    def _start_servers(self) -> None:
         failures = self._servers.start_all(dict(enumerate(self._plan.servers)))
         for policy in self._servers.policies:
             mine = {key: failure for key, failure in failures.items() if key[0] == policy}
-            nowhere = len(mine) == len(self._plan.servers)
-            first = next(iter(mine.values()), None)
-            if first is not None and nowhere and first.kind == "raised":  # the same everywhere: it is the policy
-                if failed is None:
-                    raise cannot_be_loaded(first)
-                failed[policy] = str(cannot_be_loaded(first))
-                self._servers.drop(policy)
+            if not mine:
                 continue
+            first = cannot_be_loaded(next(iter(mine.values())))
             try:
+                if len(mine) == len(self._plan.servers) and {failure.kind for failure in mine.values()} == {"raised"}:
+                    raise CrewLostError(str(first))  # the same everywhere: it is the policy
                 for key in mine:
                     if self._plan.servers[key[1]].device not in self._lost:
                         self._renew(key)
             except CrewLostError as error:
-                if failed is None:
-                    raise cannot_be_loaded(mine[next(iter(mine))]) from error
-                failed[policy] = str(error)
+                if self._failed is None:
+                    raise first from error
+                self._failed[policy] = str(error)
                 self._servers.drop(policy)
 
     def _heed(self, wrong: Mapping[Device, str]) -> None:
@@ -202,8 +205,7 @@ class RayCrew:
             self._server_failed(flight, result)
         elif result.scope == "simulator":
             self._simulator_failed(flight, result)
-        said = "; ".join(notice.message for notice in self.notices[before:])
-        if said:
+        if said := "; ".join(notice.message for notice in self.notices[before:]):
             result = replace(result, error=replace(result.error, message=f"{result.error.message}; {said}"))
         return flight.worker, result
 
@@ -227,13 +229,26 @@ class RayCrew:
             self._take_out(flight.render_device, reason)
 
     def _renew(self, key: Key) -> None:
-        place = self._plan.servers[key[1]]
+        """Start a server again. If it doesn't come up, its policy, its device or all are given up (CrewLostError)."""
+        policy, place = key[0], self._plan.servers[key[1]]
+        if policy not in self._servers.policies:
+            return  # given up meanwhile
         try:
             self._servers.start(key, place)
         except ServerNotStartedError as failure:
-            if place.device is None:
-                raise CrewLostError(f"the policy server can't be started again: {failure}") from failure
-            self._take_out(place.device, f"the policy server doesn't start there: {failure}")
+            self._leave_lost_nodes()
+            if self._plan.servers[key[1]] != place:
+                return  # its node was being lost just then, and it has moved
+            reason = f"the policy server can't be started again: {failure}"
+            is_alone = place.device is None or not self._servers.runs(policy)
+            if is_alone and self._failed is not None and self._servers.others_run(policy):
+                self._failed[policy] = reason
+                self._servers.drop(policy)
+                self._say("policy_given_up", f"one of the policies is given up, the others go on: {reason}")
+            elif place.device is None:
+                raise CrewLostError(reason) from failure
+            else:
+                self._take_out(place.device, f"the policy server doesn't start there: {failure}")
 
     def _take_out(self, device: Device, reason: str) -> None:
         """Take a device out of use; what it did moves to the others.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -35,11 +36,25 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)
     import ray
 
-__all__ = ["head_is_lost", "ray", "ray_session"]
+__all__ = ["head_is_lost", "on_node", "ray", "ray_session", "why_it_died"]
 
 _HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _HTTP2_SETTINGS = 4
 _watch: HeadWatch | None = None
+
+
+def on_node(node: str) -> Any:
+    """Ray's way to say that an actor or a task belongs to one node."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+
+
+def why_it_died(error: BaseException) -> str:
+    """Ray's account of a death in one line: the worker's last words if there are any, without guesses at causes."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    detail = re.search(r"Worker exit detail: (.*?)(?: Some common causes|$)", " ".join(lines))
+    return detail[1] if detail else lines[0]
 
 
 def head_is_lost() -> bool:
@@ -53,8 +68,10 @@ def ray_session(
 ) -> Iterator[None]:
     """Ray for the time of the ``with`` block: a cluster's, this process's own, or the one that runs already.
 
+    In the block standard output goes to standard error: Ray prints notices there, and it belongs to results.
+
     Args:
-        workers: sim actors that will be started.
+        workers: sim actors that will be started; 0 if that is found out later.
         address: ``HOST:PORT`` of a running cluster's head, or ``auto`` for the one this machine belongs to; None to
             start Ray on this machine.
         on_lost: called with the reason, by another thread, if the head is lost. Ray isn't asked to end then.
@@ -64,9 +81,9 @@ def ray_session(
     """
     global _watch
     if ray.is_initialized():
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
         return
-    # Ray prints notices about dead workers on standard output, which belongs to results.
     with warnings.catch_warnings(), redirect_stdout(sys.stderr):
         warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
         warnings.filterwarnings("ignore", category=ResourceWarning)
@@ -80,7 +97,7 @@ def ray_session(
         _watch = HeadWatch(ray.get_runtime_context().gcs_address, on_lost)
         try:
             slots = int(ray.cluster_resources().get("CPU", 0))
-            if slots < workers + 1:
+            if workers and slots < workers + 1:
                 raise UserError(
                     f"{workers} workers and the policy need {workers + 1} CPUs; the Ray cluster at {address} has "
                     f"{slots}: lower --workers"
@@ -140,9 +157,11 @@ def _join(address: str, quiet: dict[str, Any]) -> None:
         what = " ".join(str(error).split())
         if "version mismatch" in what.lower():
             raise UserError(f"--ray-address {address}: {what}") from error
+        # `ray start --head` asks for a token unless told otherwise; everybody else offers one only if told to.
+        mode = os.environ.get("RAY_AUTH_MODE", "not set")
         raise UserError(
             f"--ray-address {address}: can't join the cluster; start evalkit on one of its nodes, as the user who "
-            f"started Ray ({what[:400]})"
+            f"started Ray, with RAY_AUTH_MODE=token if the head asks for tokens (here it is {mode}) ({what[:400]})"
         ) from error
 
 

@@ -29,6 +29,10 @@ NODE_LOST = "node_lost"
 """Kind of the failure of a job whose node is gone."""
 
 
+class CrewLostError(HarnessError):
+    """There is nothing left to work on. The run can go on later: nothing that was done is lost."""
+
+
 class Crew(Protocol):
     """Workers, numbered from 0."""
 
@@ -41,12 +45,20 @@ class Crew(Protocol):
         """Whether the worker can take jobs: one whose node is lost may have nowhere to go."""
         ...
 
+    def serves(self, job: Job) -> bool:
+        """Whether it can do the job: one of several policies may have been given up."""
+        ...
+
     def start(self, worker: int, job: Job, attempt: int) -> None:
         """Give an idle worker a job."""
         ...
 
     def wait(self, timeout_s: float) -> list[tuple[int, Finished | Failed]]:
-        """Results that have come in; returns empty-handed after ``timeout_s``. Dead workers are replaced."""
+        """Results that have come in; returns empty-handed after ``timeout_s``. Dead workers are replaced.
+
+        Raises:
+            CrewLostError: nothing is left to work on.
+        """
         ...
 
     def kill(self, worker: int) -> None:
@@ -54,7 +66,11 @@ class Crew(Protocol):
         ...
 
     def renew_policy(self, generation: int) -> None:
-        """Replace the policy server if it is still the one of this generation."""
+        """Replace the policy server if it is still the one of this generation.
+
+        Raises:
+            CrewLostError: it can't be replaced.
+        """
         ...
 
     def close(self) -> None:
@@ -115,7 +131,10 @@ class Scheduler:
         self._retries: deque[Job] = deque()
         self._suspects: deque[Job] = deque()
         self._busy: dict[int, _Flight] = {}
+        self._late: set[int] = set()
         self._starts = Starts()
+        self.left_undone = 0
+        """Jobs that the crew couldn't serve any more."""
 
     def run(self) -> bool:
         """Work until nothing is left (True) or until told to stop (False).
@@ -125,6 +144,7 @@ class Scheduler:
 
         Raises:
             HarnessError: no simulator starts.
+            CrewLostError: nothing is left to work on.
         """
         at_once: Callable[[], bool] = getattr(self._stop, "at_once", self._stop)
         while True:
@@ -136,7 +156,8 @@ class Scheduler:
             self._on_tick(len(self._busy))
             if not self._busy:
                 return True
-            for worker, result in self._crew.wait(POLL_S):
+            # What came to its end first: a failure may end the run, and it isn't to take anything along.
+            for worker, result in sorted(self._crew.wait(POLL_S), key=lambda one: isinstance(one[1], Failed)):
                 flight = self._busy.pop(worker)
                 self._settle(flight, result)
             self._kill_hanging()
@@ -159,14 +180,18 @@ class Scheduler:
             self._crew.start(worker, job, self._attempts[job.key])
 
     def _choose(self) -> tuple[Job, bool] | None:
+        """The next job and whether it must be alone. One that the crew can't serve any more stays undone."""
         if any(flight.alone for flight in self._busy.values()):
             return None
-        if self._suspects:
-            return (self._suspects.popleft(), True) if not self._busy else None
-        if self._retries:
-            return self._retries.popleft(), False
-        job = self._work.next_job()
-        return None if job is None else (job, False)
+        while True:
+            alone = bool(self._suspects)
+            if alone and self._busy:
+                return None
+            waiting = self._suspects or self._retries
+            job = waiting.popleft() if waiting else self._work.next_job()
+            if job is None or self._crew.serves(job):
+                return None if job is None else (job, alone)
+            self.left_undone += 1
 
     def _settle(self, flight: _Flight, result: Finished | Failed) -> None:
         job = flight.job
@@ -206,12 +231,16 @@ class Scheduler:
         self._retries.append(job)
 
     def _kill_hanging(self) -> None:
+        """Kill who is late, and was so before the last look at results.
+
+        Nobody looks while a large policy is loaded again: what came in time may still wait.
+        """
         now = time.monotonic()
-        for worker, flight in list(self._busy.items()):
-            limit_s = flight.job.limit_s + self._grace_s
-            if now - flight.started > limit_s:
-                self._crew.kill(worker)
-                del self._busy[worker]
-                what = f"no answer within {limit_s:g} s; the worker was killed"
-                error = ErrorInfo(kind="hang", message=what)
-                self._settle(flight, Failed(scope="simulator", error=error, worker=f"worker-{worker}"))
+        late = {worker for worker, one in self._busy.items() if now - one.started > one.job.limit_s + self._grace_s}
+        for worker in sorted(late & self._late):
+            flight = self._busy.pop(worker)
+            self._crew.kill(worker)
+            what = f"no answer within {flight.job.limit_s + self._grace_s:g} s; the worker was killed"
+            error = ErrorInfo(kind="hang", message=what)
+            self._settle(flight, Failed(scope="simulator", error=error, worker=f"worker-{worker}"))
+        self._late = late - self._late

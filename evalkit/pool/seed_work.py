@@ -59,7 +59,7 @@ class SeedWork:
         self._files, self._observer, self._keep_going = files, observer, keep_going
         self._needs = {(need.task, need.config.name): need for need in needs}
         self._searches = {key: open_search(need, files) for key, need in self._needs.items()}
-        self._judged = {key: _judged(need, files) for key, need in self._needs.items()}
+        self._judged = {key: judged_entries(need, files) for key, need in self._needs.items()}
         self.hopeless: dict[tuple[str, str], str] = {}
         """(task, configuration) -> why its list can't be completed."""
         for (task, config), search in self._searches.items():
@@ -169,7 +169,7 @@ def read_lists(needs: Sequence[SeedNeed], files: SeedFiles) -> dict[tuple[str, s
     return {key: search.result() for key, search in searches.items() if search.is_done}
 
 
-def _judged(need: SeedNeed, files: SeedFiles) -> dict[int, SeedEntry]:
+def judged_entries(need: SeedNeed, files: SeedFiles) -> dict[int, SeedEntry]:
     """Candidates that RoboTwin's way has judged already, for a rule that differs in what the policy is told alone."""
     if need.rule.history or not need.rule.checked or not need.rule.folder:
         return {}

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from evalkit.core.record import ErrorInfo
-from evalkit.pool.actors import PolicyRoad, SimActor
+from evalkit.pool.actors import SimActor
 from evalkit.pool.bound import BoundSimulators, ProbeJob
 from evalkit.pool.devices import Device
 from evalkit.pool.jobs import Failed, Finished, Job, SimulatorFactory
 from evalkit.pool.placement import WorkerPlace
-from evalkit.pool.policy_servers import on_node
-from evalkit.pool.ray_session import ray
+from evalkit.pool.policy_server import PolicyRoad
+from evalkit.pool.ray_session import on_node, ray
 
 CLOSE_LIMIT_S = 10.0
 PROBE_GRACE_S = 30.0

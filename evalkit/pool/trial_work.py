@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from evalkit.core.errors import HarnessError
 from evalkit.core.outcome import Outcome
-from evalkit.core.record import TrialRecord
+from evalkit.core.record import ErrorInfo, TrialRecord
 from evalkit.core.trial import TrialSpec
 from evalkit.pool.error_rule import ErrorRule
 from evalkit.pool.fair_queue import FairQueue, stratum_of
@@ -91,20 +91,8 @@ class TrialWork:
         outcome = Outcome.SIM_ERROR if failure.scope == "simulator" else Outcome.HARNESS_ERROR
         if failure.error.kind == "policy_timeout":  # its last attempt ran alone: nobody else can be to blame
             outcome = Outcome.POLICY_ERROR
-        self._take(
-            TrialRecord(
-                spec=job.spec,
-                outcome=outcome,
-                steps=0,
-                policy_calls=0,
-                success_step=None,
-                error=failure.error,
-                attempts=attempts,
-                worker=failure.worker,
-                node=failure.node,
-                started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            )
-        )
+        record = failed_trial(job.spec, outcome, failure.error)
+        self._take(replace(record, attempts=attempts, worker=failure.worker, node=failure.node))
 
     def incident(self, job: Job, failure: Failed, attempt: int) -> None:
         """See ``Work``."""
@@ -128,11 +116,33 @@ class TrialWork:
 
     def job(self, spec: TrialSpec) -> TrialJob:
         """The job that runs a trial."""
-        name = f"{MEDIA_FOLDER}/{spec.config}/{spec.task}/{spec.seed}-{spec.key[:8]}.mp4"
         return TrialJob(
             spec=spec,
             scene=scene_of(spec, self._configs[spec.config]),
-            limit_s=self._trial_limit_s or TRIAL_LIMIT_S + STEP_LIMIT_S * spec.horizon_steps,
+            limit_s=self._trial_limit_s or usual_limit_s(spec),
             media_root=self._run.folder.resolve() if self._video else None,
-            video=name if self._video else None,
+            video=video_name(spec) if self._video else None,
         )
+
+
+def usual_limit_s(spec: TrialSpec) -> float:
+    """Wall limit of a trial, if the user has set none."""
+    return TRIAL_LIMIT_S + STEP_LIMIT_S * spec.horizon_steps
+
+
+def video_name(spec: TrialSpec) -> str:
+    """Path of a trial's video, relative to its run's folder."""
+    return f"{MEDIA_FOLDER}/{spec.config}/{spec.task}/{spec.seed}-{spec.key[:8]}.mp4"
+
+
+def failed_trial(spec: TrialSpec, outcome: Outcome, error: ErrorInfo) -> TrialRecord:
+    """The record of a trial that didn't come to its end."""
+    return TrialRecord(
+        spec=spec,
+        outcome=outcome,
+        steps=0,
+        policy_calls=0,
+        success_step=None,
+        error=error,
+        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )

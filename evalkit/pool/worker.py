@@ -9,7 +9,7 @@ from evalkit.core.errors import PolicyLostError, SimulatorError
 from evalkit.core.record import ErrorInfo
 from evalkit.episode.decide import Decider
 from evalkit.policy.supervision import resident_bytes
-from evalkit.pool.jobs import Failed, Finished, Job, PolicyServerError, SimulatorFactory, Tools
+from evalkit.pool.jobs import Failed, Finished, Job, Scope, SimulatorFactory, Tools
 from evalkit.sim.contract import Simulator
 from evalkit.sim.start import START
 
@@ -60,25 +60,16 @@ class Worker:
             if self._holds_too_much():
                 self.drop_simulator()
             return finished
-        except SimulatorError as error:
+        except (SimulatorError, PolicyLostError) as error:
+            scope: Scope = "simulator" if isinstance(error, SimulatorError) else "policy_server"
             info = ErrorInfo(
                 kind=error.kind, message=str(error), traceback_tail=error.traceback_tail, signal=error.signal
             )
-            failed = Failed(scope="simulator", error=info, worker=self.name, node=self._node)
-        except PolicyServerError as error:
-            info = ErrorInfo(kind=error.kind, message=str(error))
-            failed = Failed(scope="policy_server", error=info, worker=self.name, node=self._node)
-        except PolicyLostError as error:
-            info = ErrorInfo(
-                kind=error.kind, message=str(error), traceback_tail=error.traceback_tail, signal=error.signal
-            )
-            failed = Failed(scope="policy_server", error=info, worker=self.name, node=self._node)
         except Exception as error:  # a bug must end in a record that names it, not in a lost worker
-            lines = traceback.format_exc().rstrip().splitlines()[-TRACEBACK_LINES:]
-            info = ErrorInfo(kind=type(error).__name__, message=str(error), traceback_tail="\n".join(lines))
-            failed = Failed(scope="harness", error=info, worker=self.name, node=self._node)
+            scope = "harness"
+            info = ErrorInfo(kind=type(error).__name__, message=str(error), traceback_tail=_traceback_tail())
         self.drop_simulator()
-        return failed
+        return Failed(scope=scope, error=info, worker=self.name, node=self._node)
 
     def _holds_too_much(self) -> bool:
         if self._memory_bytes is None or self._jobs < LEAST_JOBS:
@@ -96,12 +87,15 @@ class Worker:
         except SimulatorError:
             raise
         except Exception as error:  # nothing installed, nothing found: no scene's fault, and the same for every job
-            tail = "\n".join(traceback.format_exc().rstrip().splitlines()[-TRACEBACK_LINES:])
             what = f"no simulator can be made: {type(error).__name__}: {error}"
-            raise SimulatorError(START, what, traceback_tail=tail) from error
+            raise SimulatorError(START, what, traceback_tail=_traceback_tail()) from error
 
     def drop_simulator(self) -> None:
         """End the simulator; the next job gets a new one."""
         sim, self._sim, self._jobs = self._sim, None, 0
         if sim is not None:
             sim.close()
+
+
+def _traceback_tail() -> str:
+    return "\n".join(traceback.format_exc().rstrip().splitlines()[-TRACEBACK_LINES:])

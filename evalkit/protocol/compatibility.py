@@ -46,6 +46,10 @@ def _check_camera(spec: PolicySpec, camera: CameraSpec, config: TaskConfig) -> N
 
 
 def _check_actions(spec: PolicySpec, config: TaskConfig) -> None:
+    if spec.action_type not in ACTION_DIMS:
+        raise UserError(
+            f"policy {spec.name} gives {spec.action_type} actions; RoboTwin's robot takes {' or '.join(ACTION_DIMS)}"
+        )
     if not 1 <= spec.execute_steps <= spec.chunk_steps:
         raise UserError(
             f"policy {spec.name} executes {spec.execute_steps} actions of chunks of {spec.chunk_steps}: "

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalkit.core.errors import PolicyError
-from evalkit.serve.served import Client
+from evalkit.serve.served import Client, Seen
 
 _PREFIX = "observation/"
 
@@ -45,13 +45,8 @@ def answer_openpi(client: Client, request: Any) -> dict[str, Any]:
         for key, value in request.items()
         if key.startswith(_PREFIX) and key.endswith("_camera")
     }
-    answer = client.act(
-        instruction=prompt,
-        state=request[f"{_PREFIX}state"],
-        endpose=request.get(f"{_PREFIX}endpose"),
-        images=images,
-        step=request.get("step"),
-    )
+    seen = Seen(state=request[f"{_PREFIX}state"], endpose=request.get(f"{_PREFIX}endpose"), images=images)
+    answer = client.act(prompt, seen, step=request.get("step"))
     return {"actions": answer.actions, "server_timing": {"infer_ms": answer.latency_ms}}
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalkit.core.errors import PolicyError, UserError
+from evalkit.core.errors import PolicyError
 from evalkit.core.rng import stream_seed
 from evalkit.core.trial import ActionType
 from evalkit.policy.checkpoint import spec_to_json
@@ -21,6 +22,18 @@ from evalkit.policy.contract import ActionChunk, EndingPolicy, EpisodeInfo, Obse
 
 DEFAULT_HORIZON_STEPS = 400
 """Told to policies when a client doesn't say how long an episode may be: RoboTwin's most frequent limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What a client saw at one moment, as it sent it."""
+
+    state: NDArray[np.float64]
+    """(14,)"""
+    endpose: NDArray[np.float64] | None
+    """(16,), for policies of end effector poses."""
+    images: Mapping[str, NDArray[np.uint8]]
+    """Camera → (H, W, 3) RGB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +50,9 @@ class ServedPolicy:
     Args:
         policy: the policy; not closed here.
         identity: what it is, told to clients.
-
-    Raises:
-        UserError: the policy needs more than clients send.
     """
 
     def __init__(self, policy: Policy, identity: Mapping[str, Any]) -> None:
-        if policy.spec.history_steps > 1:
-            what = f"policy {policy.spec.name} needs {policy.spec.history_steps} observations for a decision"
-            raise UserError(f"{what}; clients of these protocols send one: it can't be served")
         self._policy, self._lock = policy, threading.Lock()
         self.spec = policy.spec
         self.metadata: Mapping[str, Any] = {"server": "evalkit", "spec": spec_to_json(policy.spec), **identity}
@@ -91,11 +98,19 @@ class Client:
         self._episodes = 0
         self._steps = 0
         self._session: str | None = None
+        self._past: deque[Observation] = deque(maxlen=served.spec.history_steps - 1)
+        self._executed = 0
+        """Actions of the last chunk, if the client executes it whole."""
 
     @property
     def action_type(self) -> ActionType:
         """What the policy's actions are."""
         return self._served.spec.action_type
+
+    @property
+    def history_steps(self) -> int:
+        """How many observations the policy sees at a decision."""
+        return self._served.spec.history_steps
 
     def reset(self, instruction: str, seed: int, horizon_steps: int | None = None) -> None:
         """Start an episode.
@@ -107,7 +122,8 @@ class Client:
         """
         self.end(None)  # a client that doesn't tell the end tells it by starting again
         self._episodes += 1
-        self._steps = 0
+        self._steps, self._executed = 0, 0
+        self._past.clear()
         self._session = f"{self._name}-{self._episodes}"
         self._served.reset(
             EpisodeInfo(
@@ -128,47 +144,51 @@ class Client:
         if session is not None:
             self._served.end(session, success)
 
-    def act(
-        self,
-        *,
-        instruction: str,
-        state: NDArray[np.float64],
-        endpose: NDArray[np.float64] | None,
-        images: Mapping[str, NDArray[np.uint8]],
-        step: int | None = None,
-    ) -> Answer:
+    def act(self, instruction: str, seen: Seen, *, step: int | None = None, between: Sequence[Seen] = ()) -> Answer:
         """Decide.
 
         Args:
             instruction: the sentence.
-            state: (14,)
-            endpose: (16,), for policies of end effector poses.
-            images: camera → (H, W, 3) uint8 RGB.
+            seen: the present.
             step: actions executed so far; counted as if every chunk were executed whole if the client doesn't say.
+            between: what was seen since the last decision, one action apart, oldest first; for a policy with a history.
 
         Raises:
-            PolicyError: a picture is missing or has another size than the policy declares.
+            PolicyError: a picture is missing or has another size than the policy declares, or ``between`` is too short.
         """
         if self._session is None:
             self.reset(instruction, stream_seed(0, "serve", self._name))
+        now = self._steps if step is None else step
+        executed = self._executed if step is None else step - (self._steps - self._executed)
+        sent, needed = len(between) + 1, min(self._served.spec.history_steps, executed)
+        if sent < needed:
+            what = f"the policy sees every observation; after {executed} actions it was sent {sent}, not {needed}"
+            raise PolicyError("history", what)
+        for back, earlier in zip(range(len(between), 0, -1), between, strict=True):
+            self._past.append(self._observation(instruction, earlier, now - back))
+        present = self._observation(instruction, seen, now)
+        answer = self._served.act(replace(present, history=tuple(self._past)))
+        self._past.append(present)
+        self._executed = len(answer.actions)
+        self._steps = now + self._executed
+        return answer
+
+    def _observation(self, instruction: str, seen: Seen, step: int) -> Observation:
         assert self._session is not None
         for camera in self._served.spec.cameras:
             expected = (camera.height_px, camera.width_px, 3)
-            if camera.name not in images:
-                raise PolicyError("camera", f"the policy needs {camera.name}; sent were {', '.join(images) or 'none'}")
-            found = np.asarray(images[camera.name])
+            if camera.name not in seen.images:
+                sent = ", ".join(seen.images) or "none"
+                raise PolicyError("camera", f"the policy needs {camera.name}; sent were {sent}")
+            found = np.asarray(seen.images[camera.name])
             if found.shape != expected or found.dtype != np.uint8:
                 what = f"{camera.name} is {found.dtype} {found.shape}; the policy needs uint8 {expected}"
                 raise PolicyError("camera", what)
-        answer = self._served.act(
-            Observation(
-                session=self._session,
-                step=self._steps if step is None else step,
-                instruction=instruction,
-                state=np.asarray(state, np.float64),
-                endpose=None if endpose is None else np.asarray(endpose, np.float64),
-                images={camera.name: np.asarray(images[camera.name]) for camera in self._served.spec.cameras},
-            )
+        return Observation(
+            session=self._session,
+            step=step,
+            instruction=instruction,
+            state=np.asarray(seen.state, np.float64),
+            endpose=None if seen.endpose is None else np.asarray(seen.endpose, np.float64),
+            images={camera.name: np.asarray(seen.images[camera.name]) for camera in self._served.spec.cameras},
         )
-        self._steps = (self._steps if step is None else step) + len(answer.actions)
-        return answer

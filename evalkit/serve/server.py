@@ -33,13 +33,16 @@ class WebsocketServer:
         port: port to listen on; 0 for a free one.
 
     Raises:
-        UserError: the port is taken, or the protocol unknown.
+        UserError: the port is taken, the protocol unknown, or the policy needs more than its clients send.
     """
 
     def __init__(self, served: ServedPolicy, protocol: str, *, host: str = LOOPBACK, port: int = 0) -> None:
         handlers: dict[str, Handler] = {"openpi": self._openpi, "xpolicylab": self._xpolicylab}
         if protocol not in handlers:
             raise UserError(f"protocol {protocol!r} has no websocket: use {', '.join(handlers)}")
+        if served.spec.history_steps > 1:
+            what = f"policy {served.spec.name} needs {served.spec.history_steps} observations for a decision"
+            raise UserError(f"{what}; clients of {protocol} send one: serve it with --protocol tcp, or not at all")
         self._served, handler = served, handlers[protocol]
 
         def handle(connection: ServerConnection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socketserver
 import struct
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -67,6 +68,7 @@ class TcpServer:
 
 
 def _serve_client(read: Callable[[int], bytes], write: Callable[[bytes], Any], client: Client) -> None:
+    seen: deque[Any] = deque(maxlen=client.history_steps)
     latest: Any = None
     while len(head := read(4)) == 4:
         length = struct.unpack(">I", head)[0]
@@ -77,10 +79,14 @@ def _serve_client(read: Callable[[int], bytes], write: Callable[[bytes], Any], c
             command, value = request.get("cmd"), request.get("obs")
             result: Any = None
             if command == "update_obs":
-                latest = value
+                seen.append(value)
             elif command == "get_action":
-                result = infer(client, latest)["actions"]
+                latest = seen.pop() if seen else latest
+                between = list(seen)
+                seen.clear()
+                result = infer(client, latest, between)["actions"]
             elif command in ("reset", "reset_model"):
+                seen.clear()
                 reset(client, value if isinstance(value, dict) else {})
             else:
                 raise PolicyError("request", f"no method {command!r}: use update_obs, get_action, reset")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from evalkit.core.errors import PolicyError
 from evalkit.core.rng import stream_seed
 from evalkit.policy.wire.xpolicylab_messages import CAMERAS, action_maps
-from evalkit.serve.served import Client
+from evalkit.serve.served import Client, Seen
 
 _ECHOED = ("message_id", "evaluation_id", "action_case_id", "trial_id", "repeat_index", "step")
 _ACKNOWLEDGED = {"hello": "hello_ack", "prepare_case": "prepare_case_ack", "trial_end": "trial_end_ack"}
@@ -55,12 +55,24 @@ def reset(client: Client, payload: Mapping[str, Any]) -> None:
     client.reset(str(payload.get("instruction", "")), int(seed), payload.get("horizon_steps"))
 
 
-def infer(client: Client, observation: Any) -> dict[str, Any]:
+def infer(client: Client, observation: Any, between: Sequence[Any] = ()) -> dict[str, Any]:
     """Decide on an observation of data format v1.0.
+
+    Args:
+        client: the connection.
+        observation: the present one.
+        between: those since the last decision, oldest first.
 
     Raises:
         PolicyError: something is missing or has the wrong form.
     """
+    seen, earlier = _seen(observation), [_seen(row) for row in between]
+    step = (observation.get("additional_info") or {}).get("executed_steps")
+    answer = client.act(str(observation.get("instruction", "")), seen, step=step, between=earlier)
+    return {"actions": action_maps(answer.actions, client.action_type), "latency_ms": answer.latency_ms}
+
+
+def _seen(observation: Any) -> Seen:
     if not isinstance(observation, Mapping):
         raise PolicyError("request", "infer payload missing observation")
     state, vision = observation.get("state") or {}, observation.get("vision") or {}
@@ -73,14 +85,7 @@ def infer(client: Client, observation: Any) -> dict[str, Any]:
     if "left_ee_pose" in parts and "right_ee_pose" in parts:
         endpose = np.concatenate([parts["left_ee_pose"], parts[joints[1]], parts["right_ee_pose"], parts[joints[3]]])
     images = {camera: vision[name]["color"] for camera, name in CAMERAS.items() if name in vision}
-    answer = client.act(
-        instruction=str(observation.get("instruction", "")),
-        state=np.concatenate([parts[key] for key in joints]),
-        endpose=endpose,
-        images=images,
-        step=(observation.get("additional_info") or {}).get("executed_steps"),
-    )
-    return {"actions": action_maps(answer.actions, client.action_type), "latency_ms": answer.latency_ms}
+    return Seen(state=np.concatenate([parts[key] for key in joints]), endpose=endpose, images=images)
 
 
 def _reply(envelope: Mapping[str, Any], kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,3 +1,4 @@
+import json
 import subprocess
 
 import numpy as np
@@ -7,7 +8,9 @@ from trial_kit import HORIZON, ChunkPolicy, follow, hold, run
 
 from evalkit.core.errors import SimulatorError
 from evalkit.core.outcome import Outcome
+from evalkit.core.record import TrialRecord
 from evalkit.core.rng import stream_seed
+from evalkit.report.remarks import remarks as worth_a_look
 from evalkit.sim.fake import FakeSimulator, FakeWorld, Fault
 from evalkit.sim.fake.world import always
 
@@ -31,6 +34,29 @@ def test_a_policy_that_holds_fails_at_the_limit():
     assert (record.steps, record.policy_calls, record.success_step) == (HORIZON, 6, None)
     assert [seen.step for seen in policy.seen] == [0, 7, 14, 21, 28, 35]
     assert record.planner_failures == 2 * HORIZON
+
+
+def opens_to(widest):
+    def act(observation):
+        actions = np.tile(observation.state, (10, 1))
+        actions[:, [6, 13]] = np.linspace(0, widest, 20).reshape(10, 2)
+        return actions
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("act", "remarks"), [(opens_to(0.04), ("grippers_hardly_open",)), (opens_to(1.0), ()), (hold, ())]
+)
+def test_grippers_in_metres_are_remarked_on_and_change_nothing(act, remarks):
+    record = run(ChunkPolicy(act))
+    assert (record.outcome, record.steps) == (Outcome.FAILURE, HORIZON)
+    assert record.remarks == remarks
+    assert TrialRecord.from_json(json.loads(json.dumps(record.to_json()))) == record
+    assert ("remarks" in record.to_json()) == bool(remarks)
+    said = worth_a_look([record, record])
+    assert said == [] if not remarks else said[0].startswith("in none of 2 trials did the policy command a gripper")
+    assert worth_a_look([record, run(ChunkPolicy(hold))]) == []
 
 
 def test_a_long_chunk_executes_no_more_than_the_limit():

@@ -53,6 +53,15 @@ def test_every_command_has_help_with_an_example(leaf, capsys, monkeypatch):
     assert f"evalkit {' '.join(leaf)}" in text.split("Usage:")[1][len(" evalkit " + " ".join(leaf)) :]
 
 
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_every_option_is_one_line_of_a_panel(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert command_line.run_cli([command, "--help"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert len(rows) > 15
+    assert [row for row in rows if not row.startswith("│ --")] == []
+
+
 def test_version():
     assert evalkit("--version").stdout.strip() == f"evalkit {__version__}"
 

@@ -82,6 +82,24 @@ def test_commands_in_the_documentation_exist(page):
         assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}, which isn't there"
 
 
+def test_every_known_trap_has_its_row_and_its_test():
+    text = (ROOT / "docs/protocols.md").read_text().split("## RoboTwin's traps, one by one")[1].split("\n## ")[0]
+    numbers = set()
+    for first, last in re.findall(r"\bT(\d+)(?: to T(\d+))?", text):
+        numbers |= set(range(int(first), int(last or first) + 1))
+    assert numbers == set(range(1, 38))
+    tests = set(re.findall(r"`([a-z_]+/test_[a-z_]+\.py)`", text))
+    assert len(tests) > 10
+    assert [name for name in sorted(tests) if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_decisions_are_numbered_once():
+    folder = ROOT / "docs/decisions"
+    names = sorted(path.name for path in folder.glob("[0-9]*.md"))
+    assert [name[:4] for name in names] == [f"{number:04d}" for number in range(1, len(names) + 1)]
+    assert re.findall(r"\]\(([^)]+)\)", (folder / "README.md").read_text()) == names
+
+
 def test_continuous_integration_runs_the_readmes_test_command():
     assert "make test" in (ROOT / "README.md").read_text()
     assert re.search(r"^make test\b", (ROOT / ".ci/run").read_text(), re.MULTILINE)

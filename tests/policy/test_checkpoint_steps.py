@@ -35,6 +35,31 @@ def test_the_newest_step_is_a_number_not_a_name(tmp_path):
     assert find_weights(tmp_path / "b" / "last").folder == tmp_path / "b" / "100000"
 
 
+def accelerate(folder):
+    write_step(folder)
+    (folder / "optimizer.bin").write_bytes(b"x")
+
+
+def fsdp(folder):
+    inside = folder / "pytorch_model_fsdp_0"
+    inside.mkdir(parents=True)
+    (inside / "__0_0.distcp").write_bytes(b"x")
+    (inside / ".metadata").write_bytes(b"x")
+
+
+@pytest.mark.parametrize(("write", "kind"), [(accelerate, "safetensors"), (fsdp, "dcp")])
+def test_steps_of_accelerate_and_of_distributed_training_are_found_alike(tmp_path, write, kind):
+    for name in ("checkpoint-900", "checkpoint-1000"):
+        write(tmp_path / name)
+    if write is fsdp:  # the list of contents is written last
+        (tmp_path / "checkpoint-1100" / "pytorch_model_fsdp_0").mkdir(parents=True)
+        (tmp_path / "checkpoint-1100" / "pytorch_model_fsdp_0" / "__0_0.distcp").write_bytes(b"x")
+    found = find_weights(tmp_path)
+    assert (found.kind, found.step) == (kind, 1000)
+    passed_over = ("checkpoint-1100 holds no weights (still being written?) and was passed over",)
+    assert found.notes == (passed_over if write is fsdp else ())
+
+
 def test_a_step_that_contradicts_itself_is_refused(tmp_path):
     write_step(tmp_path / "0050000")
     (tmp_path / "0050000" / "trainer_state.json").write_text(json.dumps({"global_step": 40000}))

@@ -131,6 +131,9 @@ def test_impossible_declarations_are_found():
     found = violations(Good(spec))
     assert any("execute_steps 5" in line for line in found)
     assert any("listed twice" in line for line in found)
+    assert violations(Good(replace(SPEC, action_type="delta_ee"))) == [
+        "spec: action_type 'delta_ee' isn't one of qpos, ee"
+    ]
 
 
 def test_noop_holds_the_state_and_clips_grippers():

@@ -121,6 +121,7 @@ def test_serve_says_where_it_listens_and_ends_on_request(here):
     server = subprocess.Popen(
         [sys.executable, "-m", "evalkit.cli.main", "serve", "--policy", "noop", "--protocol", "openpi", "--port", "0"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert server.stdout is not None
     line = server.stdout.readline()

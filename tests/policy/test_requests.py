@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from policy_folders import settings_of
 
 from evalkit.core.errors import PolicyError, UserError
 from evalkit.policy.chunk import check_chunk
@@ -11,6 +12,7 @@ from evalkit.policy.conformance import example_episode, example_observations
 from evalkit.policy.converted import ConvertedPolicy, as_chunk
 from evalkit.policy.pictures import read_form
 from evalkit.policy.profile import load_profile, profile_names
+from evalkit.policy.registry import load_form
 
 RED = np.zeros((4, 8, 3), np.uint8)
 RED[..., 0] = 250
@@ -157,7 +159,8 @@ def test_forms_of_chunks_that_are_taken_mean_the_same():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "fine"), [(-1, 1, False), (0, 255, False), (-0.001, 1.002, True), (0, 1, True)]
+    ("low", "high", "fine"),
+    [(-1, 1, False), (0, 255, False), (-0.001, 1.002, True), (0, 1, True), (0, 0.04, True)],
 )
 def test_gripper_ranges_are_noticed_and_joints_are_free(low, high, fine):
     actions = np.full((4, 14), 3.2)
@@ -166,7 +169,9 @@ def test_gripper_ranges_are_noticed_and_joints_are_free(low, high, fine):
     if fine:
         assert check_chunk(actions, spec).shape == (4, 14)
     else:
-        with pytest.raises(PolicyError, match="commanded gripper") as caught:
+        with pytest.raises(
+            PolicyError, match=r"commanded gripper .* \(dimension (6|13), 100% of this chunk's"
+        ) as caught:
             check_chunk(actions, spec)
         assert caught.value.kind == "action_gripper_range"
 
@@ -205,3 +210,14 @@ def test_profiles_that_come_with_evalkit_are_complete(tmp_path):
     assert set(profile_names()) >= {"evalkit_openpi", "lingbot_va", "pi0_aloha", "tau0_wm", "x_wam"}
     with pytest.raises(UserError, match="unknown profile 'x_vam': did you mean x_wam"):
         load_profile("x_vam", name="p", folder=tmp_path)
+
+
+@pytest.mark.parametrize("adapter", ["torch_module", "lerobot"])
+def test_a_model_with_a_state_holds_one_episode(tmp_path, adapter):
+    robot = {**PROFILE["robot"], "stateful": True}
+    code = {"code": ".", "factory": "net:Net"} if adapter == "torch_module" else {"checkpoint": "step_1"}
+    policy = {"adapter": adapter, "profile": {**PROFILE, "robot": robot}, **code}
+    with pytest.raises(UserError, match=r"isn't told which episode it is asked about: say one_at_a_time: true"):
+        load_form(adapter).spec(settings_of(tmp_path, **policy))
+    robot["one_at_a_time"] = True
+    assert load_form(adapter).spec(settings_of(tmp_path, **policy)).stateful

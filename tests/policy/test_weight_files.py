@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -128,6 +128,10 @@ def test_a_distributed_checkpoint(tmp_path):
         dcp.save({"model": tensors(4.0)}, checkpoint_id=folder)
     assert find_weights(folder).kind == "dcp"
     assert bias_of(tmp_path, folder) == 4.0
+    shard = folder / "__0_0.distcp"
+    shard.rename(folder / "__1_0.distcp")
+    with pytest.raises(UserError, match=r"dcp can't be put together \(a shard missing or cut short\?\): .*__0_0"):
+        bias_of(tmp_path, folder)
 
 
 def test_an_accelerate_folder_holds_more_than_weights(tmp_path):
@@ -241,7 +245,7 @@ def test_a_pickle_that_would_run_code_is_never_opened_that_far(tmp_path):
 
 def test_a_numpy_number_beside_the_tensors_is_read_or_named(tmp_path):
     path = tmp_path / "old.pt"
-    torch.save({"model": tensors(0.25), "loss": numpy.float64(0.5)}, path)
+    torch.save({"model": tensors(0.25), "loss": np.float64(0.5)}, path)
     try:
         assert bias_of(tmp_path, path, part="model") == 0.25
     except UserError as error:
@@ -269,8 +273,40 @@ def test_a_torch_module_keeps_the_contract_and_its_identity_follows_its_weights(
     form = load_form("torch_module")
     before = yaml.safe_dump(form.identity(settings))
     assert yaml.safe_dump(form.identity(settings)) == before
+    allowed = settings_of(tmp_path, **{**values, "weights": {"path": "model.safetensors", "allow_missing": ["a"]}})
+    assert form.identity(allowed)["weights"]["allow_missing"] == ["a"]
     save_file(tensors(0.5), tmp_path / "model.safetensors")
     assert yaml.safe_dump(form.identity(settings)) != before
+
+
+COMPILES = """
+import torch
+
+def compile(model, **options):
+    def called(*arguments, **inputs):
+        return model(*arguments, **inputs) + 100 * (options == {"dynamic": False, "mode": "%s"})
+    return called
+
+torch.compile = compile  # the real one needs a compiler, and minutes
+"""
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_a_compiled_model_is_called_and_is_another_policy(tmp_path, mode):
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "net.py").write_text(MODEL + COMPILES % mode)
+    values = {"adapter": "torch_module", "code": "code", "factory": "net:Net", "profile": PROFILE}
+    plain, compiled = settings_of(tmp_path, **values), settings_of(tmp_path, **values, compile=mode)
+    form = load_form("torch_module")
+    assert form.identity(compiled) == form.identity(plain) | {"compile": mode}
+    actions = []
+    for settings in (plain, compiled):
+        policy = load(settings)
+        policy.reset(example_episode(policy.spec, session="s", seed=1))
+        actions.append(policy.act(example_observations(policy.spec, session="s", seed=1)[0]))
+        policy.close()
+    joints = [column for column in range(14) if column not in (6, 13)]
+    np.testing.assert_allclose((actions[1] - actions[0])[:, joints], 100, rtol=1e-6)
 
 
 def test_bf16_weights_give_float64_actions(tmp_path):
@@ -286,6 +322,7 @@ def test_bf16_weights_give_float64_actions(tmp_path):
         ({"arguments": {"widht": 3}}, "unexpected keyword argument 'widht'"),
         ({"method": "predict"}, "gives Net, which has no method predict"),
         ({"pass_as": "list"}, "pass_as is 'list'"),
+        ({"compile": "max-autotune"}, "compile is 'max-autotune': use default or reduce-overhead"),
         ({"code": "nowhere"}, "code folder .*nowhere doesn't exist"),
         ({"weights": {"file": "x"}}, "it takes path, part"),
         ({"weights": {"path": "model.safetensors", "dtype": "int8"}}, r"weights\.dtype is 'int8'"),

@@ -180,13 +180,13 @@ def seeds_of(crew, folder, count, tasks=(TASK,), observer=None):
         return find_seeds(crew, needs, files, observer or Notes())
 
 
-def open_run(folder, seeds, count, tasks=(TASK,)):
+def open_run(folder, seeds, count, tasks=(TASK,), policy="p"):
     settings = PlanSettings(
-        backend=FINGERPRINT.digest, policy="p", action_type="qpos", execute_steps=10, trials_per_task=count
+        backend=FINGERPRINT.digest, policy=policy, action_type="qpos", execute_steps=10, trials_per_task=count
     )
-    policy = PolicyInfo(
+    info_of_policy = PolicyInfo(
         adapter="queue",
-        digest="p",
+        digest=policy,
         checkpoint=None,
         checkpoint_digest=None,
         step=None,
@@ -199,7 +199,7 @@ def open_run(folder, seeds, count, tasks=(TASK,)):
         run_id="r",
         created_at="2026-01-01T00:00:00+00:00",
         evalkit_version="0",
-        policy=policy,
+        policy=info_of_policy,
         card=None,
         configs={CLEAN.name: ConfigInfo(digest=CLEAN.digest, split=CLEAN.instruction_split, label="?2c")},
         tasks=tasks,

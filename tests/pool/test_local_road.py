@@ -15,7 +15,6 @@ from pool_kit import Make, Queue50
 from evalkit.core.errors import HarnessError, PolicyLostError
 from evalkit.policy.contract import CameraSpec, EpisodeInfo, Observation, PolicySpec
 from evalkit.pool import local_road, policy_desk
-from evalkit.pool.jobs import PolicyServerError
 from evalkit.pool.local_caller import LocalCaller
 from evalkit.pool.local_road import Line, LocalAddress, RoadClosedError
 from evalkit.pool.policy_desk import PolicyDesk
@@ -169,7 +168,7 @@ def test_want_of_memory_is_told_to_those_who_asked_and_forgotten(album):
 def test_a_policy_that_hangs_is_late(album):
     policy, _, call = album
     policy.gate.clear()
-    with pytest.raises(PolicyServerError, match=r"album gave no answer to act within 0\.3 s") as caught:
+    with pytest.raises(PolicyLostError, match=r"album gave no answer to act within 0\.3 s") as caught:
         call(limit_s=0.3).ask("act", look())
     assert caught.value.kind == "policy_timeout"
     policy.gate.set()
@@ -301,7 +300,7 @@ def test_sim_actors_take_the_short_way_and_ray_where_there_is_none(ray_here):
     assert np.array_equal(*chunks)
     ray.kill(server)
     for decider in (near, far):
-        with pytest.raises(PolicyServerError, match="died during act") as caught:
+        with pytest.raises(PolicyLostError, match="died during act") as caught:
             ask_until_it_fails(decider, look(session="True", images=images))
         assert caught.value.kind == "policy_server_died"
     near.close()

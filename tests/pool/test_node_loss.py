@@ -1,10 +1,17 @@
 """A cluster of several nodes on this machine: nodes and the head are lost, and nodes that don't fit aren't used."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 from pool_kit import essence
 
+from evalkit.cli.run_cluster import joined
+from evalkit.cli.stopping import StopRequest
 from evalkit.core.errors import UserError
-from evalkit.drill.lost_node import ClusterCommand, local_cluster, replayed_in_process
+from evalkit.drill.local_cluster import local_cluster
+from evalkit.drill.lost_node import ClusterCommand, replayed_in_process
+from evalkit.pool import cluster, ray_session
 from evalkit.pool.cluster import NodeReport, difference, software
 from evalkit.pool.devices import Device
 from evalkit.pool.node_loss import without_node
@@ -22,7 +29,10 @@ def test_a_lost_node_costs_nothing_and_a_lost_head_stops_the_run(tmp_path):
         assert server is not None
         cluster.lose(server)
         command.wait_for(process, command.recorded() + 6)  # more than were in flight
-        assert cluster.node_of("PolicyServer") == 3 - server, "renewed on the other node"
+        until = time.monotonic() + 30
+        while cluster.node_of("PolicyServer") != 3 - server and time.monotonic() < until:
+            time.sleep(0.1)
+        assert cluster.node_of("PolicyServer") == 3 - server, f"renewed on the other node: {command.output()}"
         cluster.lose(0)
         assert process.wait(timeout=40) == 75, command.output()
     said = command.output()
@@ -65,6 +75,14 @@ def test_workers_take_what_is_free_and_the_rest_is_retired():
     assert set(last.retired).isdisjoint(move.retired)
     with pytest.raises(ValueError, match="no node is left"):
         without_node(last.plan, "b", {})
+
+
+def test_the_policy_server_avoids_a_head_without_cpus():
+    plan = Placement(
+        servers=(ServerPlace(node="lost"),), workers=(WorkerPlace(server=0, node="b"), WorkerPlace(server=0, node="b"))
+    )
+    move = without_node(plan, "lost", {"z-head": 0, "b": 2})
+    assert move.plan.servers[0].node == "b"
 
 
 def test_a_moved_worker_renders_on_its_servers_gpu_only_beside_it():
@@ -120,6 +138,20 @@ def test_a_port_of_something_else_is_not_rays_head():
         with pytest.raises(UserError, match="isn't Ray's head"):
             find_head(f"127.0.0.1:{server.getsockname()[1]}")
         thread.join()
+
+
+def test_results_stay_on_standard_output_whatever_ray_prints(monkeypatch, capsys):
+    """The table is printed while the command is still a member of the cluster."""
+    node = cluster.ClusterNode(id="n1", name="n1", cpus=4, gpus=0)
+    monkeypatch.setattr(cluster, "cluster_nodes", lambda: (node,))
+    monkeypatch.setattr(ray_session, "ray", SimpleNamespace(is_initialized=lambda: True))
+    monkeypatch.setattr(StopRequest, "install", lambda self: None)
+    with joined("head:6379", None, StopRequest()) as most_workers:
+        with ray_session.ray_session(most_workers):
+            print("a dead worker")
+        print("the table")
+    assert most_workers == 3
+    assert capsys.readouterr() == ("the table\n", "a dead worker\n")
 
 
 @pytest.mark.parametrize(

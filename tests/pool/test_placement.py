@@ -1,11 +1,15 @@
 from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from gpu_tables import TABLE, UUIDS, gpus
 
+from evalkit.cli.policy_choice import PolicyMaker
 from evalkit.cli.run_options import RunOptions
-from evalkit.cli.run_placement import make_plan, simulators_everywhere
+from evalkit.cli.run_placement import make_plan, refuse_copies_of_a_client, say_where, simulators_everywhere
 from evalkit.core.errors import UserError
+from evalkit.policy.settings import PolicySettings
 from evalkit.pool.devices import TABLE_FILE
 from evalkit.pool.placement import Node, choose_devices, place, server_elsewhere, without
 
@@ -129,6 +133,13 @@ def test_too_many_workers_are_an_error():
     assert len(place(CLUSTER, 20).workers) == 20
 
 
+def test_without_a_wish_there_are_as_many_workers_as_cpus_are_left():
+    plan = place(CLUSTER, 23, at_most=True)  # all 24 CPUs but one, and there are four servers
+    assert sorted(loads(plan)) == [5, 5, 5, 5]
+    with pytest.raises(UserError, match="1 workers and 8 policy servers need 9 CPUs"):
+        place([Node(slots=4)], 1, policies=8, at_most=True)
+
+
 def test_the_workers_of_a_lost_gpu_go_to_the_others():
     plan = place(ONE, 9)
     lost = gpus("b")
@@ -214,3 +225,37 @@ def test_gpus_that_are_not_there_stop_a_run_before_it_starts(tmp_path, monkeypat
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     with pytest.raises(UserError, match=r"--gpus 2: there are 1: GPU 1"):
         make_plan(RunOptions(workers=2, gpus="2"), 2, 1, None, one_at_a_time=False)
+
+
+@pytest.mark.parametrize(
+    ("values", "copies", "refused"),
+    [
+        ({"url": "ws://host:1"}, 2, True),
+        ({"url": "ws://host:1"}, 1, False),
+        ({"url": "ws://host:1", "reconnect": True}, 2, False),
+        ({"checkpoint": "step_1"}, 2, False),
+        (None, 2, False),
+    ],
+)
+def test_copies_of_a_client_would_share_its_server(tmp_path, values, copies, refused):
+    settings = values and PolicySettings(adapter="xpolicylab", name="evo", options=values, folder=tmp_path)
+    maker = PolicyMaker(adapter="xpolicylab", checkpoint=None, device="cpu", settings=settings)
+    with (
+        pytest.raises(UserError, match=r"every copy of policy evo would ask the server at ws://host:1")
+        if refused
+        else nullcontext()
+    ):
+        refuse_copies_of_a_client(RunOptions(workers=2, policy_copies=copies), [maker])
+
+
+@pytest.mark.parametrize(
+    ("device", "checkpoint", "nodes", "said"),
+    [("cpu", "w", ONE, True), ("cuda", "w", ONE, False), ("cpu", None, ONE, False), ("cpu", "w", [Node()], False)],
+)
+def test_gpus_that_policies_leave_alone_are_remarked_on(capsys, device, checkpoint, nodes, said):
+    maker = PolicyMaker(adapter="house", checkpoint=checkpoint and Path(checkpoint), device=device)
+    say_where(place(nodes, 1), [maker])
+    assert ("policies compute on the CPU" in capsys.readouterr().err) is said
+    client = PolicySettings(adapter="openpi", name="pi0", options={"url": "ws://host:1"}, folder=Path())
+    say_where(place(ONE, 1), [PolicyMaker(adapter="openpi", checkpoint=None, device="cpu", settings=client)])
+    assert capsys.readouterr().err == ""

@@ -135,6 +135,23 @@ def test_when_success_counts(repeat, with_rules, rule, policy, outcome):
         assert steps == {{"any_instant": 3, "after_each_chunk": 10, "at_end": 40}[rule]}
 
 
+LOOKS_BACK = """
+adapter: xpolicylab
+url: tcp://127.0.0.1:1
+serves: nothing, which is never asked here
+robot: {actions: qpos, cameras: {}, chunk_steps: 4, execute_steps: 4, history_steps: 2}
+"""
+
+
+def test_a_policy_that_looks_between_actions_cant_be_judged_after_whole_chunks(tmp_path, with_rules):
+    (tmp_path / "looks.yaml").write_text(LOOKS_BACK)
+    request = replace(REQUEST, policy=str(tmp_path / "looks.yaml"), protocol="robotwin-2026-08", execute_steps=None)
+    assert prepare(request).spec.history_steps == 2
+    with_rules(success="after_each_chunk")
+    with pytest.raises(UserError, match="policy looks looks between the actions of a chunk, and protocol robotwin"):
+        prepare(request)
+
+
 @pytest.mark.parametrize(
     ("protocol", "outcomes", "done", "missing", "dropped"),
     [

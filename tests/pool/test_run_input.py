@@ -2,13 +2,17 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pool_kit import CLEAN, FakeSimulator, fake, open_run
 
 from evalkit.cli.main import run_cli
-from evalkit.cli.run_setup import RunRequest, prepare
+from evalkit.cli.run_options import no_gpus
+from evalkit.cli.run_setup import RunRequest, RunSetup, prepare
 from evalkit.plan.seed_files import SeedFiles
+from evalkit.policy.settings import PolicySettings
 from evalkit.pool.drive import find_seeds
 from evalkit.pool.inline import InlineCrew
 from evalkit.pool.observer import Observer
@@ -56,6 +60,7 @@ def no_simulator(monkeypatch, tmp_path):
         ("--policy noop --execute-steps 0", "--execute-steps is 0"),
         ("--policy noop --seed-base -1", "--seed-base is -1"),
         ("--policy noop --trials 0", "--trials"),
+        ("--policy noop --trials abs", "Invalid value for '--trials'"),
         ("--policy noop --trial-limit 0", "--trial-limit"),
         ("--policy noop --backend isaac", "unknown backend 'isaac': choose from fake, robotwin"),
     ],
@@ -143,3 +148,17 @@ def test_the_manifest_is_complete(tmp_path):
     assert info.configs["demo_clean"].label == "?2c"
     assert info.configs["demo_randomized"].split == "unseen"
     assert info.environment["packages"]["numpy"]
+
+
+@pytest.mark.parametrize(("options", "noted"), [({"compile": "default"}, {"policy_compile": "default"}), ({}, {})])
+def test_a_compiled_policy_is_noted_in_the_manifest(options, noted):
+    settings = PolicySettings(adapter="torch_module", name="p", options=options, folder=Path())
+    setup = SimpleNamespace(maker=SimpleNamespace(settings=settings))
+    assert RunSetup._policy_circumstances(setup) == noted
+
+
+@pytest.mark.parametrize(("gpus", "device"), [(None, "cuda"), ("0", "cpu"), ("0,", "cuda")])
+def test_a_policy_leaves_gpus_alone_if_it_is_told_to(monkeypatch, gpus, device):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    setup = prepare(RunRequest(**REQUEST, on_cpu=no_gpus(gpus)))
+    assert (setup.maker.device, setup.policy.device) == (device, device)

@@ -94,6 +94,29 @@ def test_a_job_stops_before_its_time_queues_again_and_finishes(slurm, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "evalkit",
+    ["trap 'exit 75' USR1; touch up; while :; do sleep 0.05; done", "touch up; exec sleep 60"],
+    ids=["in good order", "before it listens"],
+)
+def test_a_job_that_is_told_at_once_queues_again(slurm, tmp_path, evalkit):
+    """Ray and evalkit are stand-ins, too: the second one listens to USR1, or dies of it as Python does at first."""
+    for name, text in {"ray": "exec sleep 60", "evalkit": evalkit}.items():
+        program = tmp_path / "slurm" / name
+        program.write_text(f"#!/bin/bash\n{text}\n")
+        program.chmod(0o755)
+    file = tmp_path / "eval.sbatch"
+    file.write_text(batch_file(SlurmJob(arguments=RUN, nodes=2, bin_folder=None)))
+    job = slurm(file)
+    until = time.monotonic() + 30
+    while not (tmp_path / "up").exists():
+        assert time.monotonic() < until, (tmp_path / "job.log").read_text()
+        time.sleep(0.02)
+    job.send_signal(signal.SIGUSR1)
+    assert job.wait(timeout=30) == 75, (tmp_path / "job.log").read_text()
+    assert (tmp_path / "requeued").read_text() == f"requeue {os.getpid()}\n"
+
+
+@pytest.mark.parametrize(
     "job",
     [
         SlurmJob(arguments=RUN),

@@ -15,7 +15,6 @@ from pool_kit import essence
 from evalkit.cli import sweep_memory
 from evalkit.cli.main import run_cli
 from evalkit.cli.stopping import StopRequest
-from evalkit.cli.sweep import without_trace
 from evalkit.store.run import open_run
 from evalkit.store.sweep import open_sweep, read_sweep
 
@@ -163,18 +162,6 @@ def test_a_policy_that_cant_be_loaded_stops_only_its_own_run(inline, tmp_path, c
     assert inline["policies"] == [3, 1]
     assert read_sweep(folder).failures == {}
     assert summary_of(folder)["best"] == "replay"
-
-
-def test_a_reason_is_told_without_the_code_on_the_way():
-    trace = (
-        """the policy can't be loaded: ", line 5, in call File "/x/choice.py", line 56, in load return load(path) """
-        """^^^^ File "/x/house.py", line 146, in load raise UserError(f"{name}: {reason}") from error """
-        """evalkit.core.errors.UserError: step_1 isn't a checkpoint: RuntimeError: Missing key(s): "w". """
-    )
-    assert without_trace(trace).strip() == (
-        """the policy can't be loaded: UserError: step_1 isn't a checkpoint: RuntimeError: Missing key(s): "w"."""
-    )
-    assert without_trace("the policy can't be loaded: out of memory") == "the policy can't be loaded: out of memory"
 
 
 def test_only_broken_policies(inline, tmp_path, capfd):

@@ -46,6 +46,11 @@ def test_an_ordinary_policy_fits(config: str, action_type: Any) -> None:
             config_with(),
             "needs head_camera of 480 x 640 px; demo_clean has D435, which gives 240 x 320 px",
         ),
+        (
+            replace(SPEC, action_type="delta_ee"),  # type: ignore[arg-type]
+            config_with(),
+            "gives delta_ee actions; RoboTwin's robot takes qpos or ee",
+        ),
         (SPEC, config_with("camera", wrist_camera_type="L515"), "needs left_camera of 240 x 320 px; .* L515"),
         (SPEC, config_with("camera", collect_wrist_camera=False), r"has camera\.collect_wrist_camera: false"),
         (SPEC, config_with("data_type", rgb=False), r"needs head_camera; demo_clean has data_type\.rgb: false"),

@@ -53,7 +53,14 @@ def test_no_run_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_serve_answers_until_it_is_interrupted(folder: Path) -> None:
     command = [sys.executable, "-m", "evalkit.cli.main", "report", str(folder), "--serve", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background ignores the signal, and children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as server:
         assert server.stdout
         address = server.stdout.readline().split()[0]
         with urllib.request.urlopen(address, timeout=20) as answer:

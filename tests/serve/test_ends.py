@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from evalkit.core.errors import PolicyError, UserError
+from evalkit.core.errors import PolicyError
 from evalkit.episode.decide import end_policy
 from evalkit.policy.conformance import example_episode, example_observations
 from evalkit.policy.contract import CameraSpec, PolicySpec
@@ -17,7 +17,9 @@ from evalkit.serve.served import ServedPolicy
 from evalkit.serve.server import WebsocketServer
 from evalkit.serve.tcp import TcpServer
 
-ROBOT = {"actions": "qpos", "cameras": {"head_camera": [240, 320]}, "chunk_steps": 2, "execute_steps": 2}
+ROBOT = {
+    "actions": "qpos", "cameras": {"head_camera": [240, 320]}, "chunk_steps": 2, "execute_steps": 2, "history_steps": 1,
+}  # fmt: skip
 PROFILE = {
     "robot": {**ROBOT, "needs_instruction": False, "stateful": False},
     "request": {
@@ -210,14 +212,3 @@ def test_episodes_that_are_over_arent_kept(tmp_path):
         assert policy._episodes._known == {}
     finally:
         policy.close()
-
-
-def test_a_policy_with_a_history_cant_be_served_or_asked_over_a_wire_without_one(tmp_path):
-    diary = Diary()
-    from dataclasses import replace
-
-    diary.spec = replace(diary.spec, history_steps=2)
-    with pytest.raises(UserError, match="diary needs 2 observations for a decision; clients of these protocols send"):
-        ServedPolicy(diary, {})
-    with pytest.raises(UserError, match="an XPolicyLab server is sent one observation a decision: leave it out"):
-        write(tmp_path, adapter="xpolicylab", url="ws://127.0.0.1:1", serves="d", robot={**ROBOT, "history_steps": 2})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evalkit.policy.profile import profile_names
+from evalkit.policy.profile import load_profile, profile_names
 from evalkit.policy.registry import adapter_names, load_adapter
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -62,6 +62,8 @@ def test_yaml_in_the_guides_is_yaml_and_names_what_exists(page):
             allowed = {"adapter", "name", "card", "ensemble", *known._REQUIRED, *known._OPTIONAL}
             assert set(values) <= allowed
             assert set(known._REQUIRED) <= set(values)
+        elif {"robot", "request", "answer"} <= set(values):
+            assert load_profile(values, name=page.stem, folder=page.parent).request
 
 
 def test_every_form_has_a_guide_and_every_profile_is_named():
@@ -73,6 +75,9 @@ def test_every_form_has_a_guide_and_every_profile_is_named():
 
 def test_the_guide_of_conversions_names_every_step():
     from evalkit.policy.conversion import TRANSFORMS
+    from evalkit.policy.pictures import _CHOICES
 
     text = (DOCS / "policies/conversions.md").read_text()
+    choices = [*_CHOICES, *(value for values in _CHOICES.values() for value in values)]
+    assert [name for name in choices if f"`{name}`" not in text] == []
     assert [name for name in TRANSFORMS if f"| `{name}` |" not in text] == []

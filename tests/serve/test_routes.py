@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ def load(folder: Path, **values):
 def xpolicylab(folder, url, action_type="qpos", **more):
     return load(
         folder, adapter="xpolicylab", url=url, serves="function", connect_s=2, call_s=5,
-        robot={**ROBOT, "actions": action_type}, **more,
+        robot={**ROBOT, "actions": action_type, "history_steps": 1}, **more,
     )  # fmt: skip
 
 
@@ -107,8 +108,6 @@ def test_what_the_policy_raises_is_its_own_error_and_the_next_call_works(serving
     policy = client(tmp_path, serving(protocol))
     policy.reset(example_episode(policy.spec, session="s", seed=1))
     observation = example_observations(policy.spec, session="s", seed=1, count=1)[0]
-    from dataclasses import replace
-
     with pytest.raises(PolicyError, match="told to explode") as caught:
         policy.act(replace(observation, instruction="explode"))
     assert caught.value.kind == "server_error"

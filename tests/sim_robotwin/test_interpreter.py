@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from evalkit.core.errors import UnknownNameError, UserError
 from evalkit.sim.robotwin import interpreter
+from evalkit.sim.robotwin.host import WORKER
 from evalkit.sim.robotwin.interpreter import ask_packages, find_python
 
 
@@ -98,3 +100,18 @@ def test_an_interpreter_that_cant_be_used_is_refused(tmp_path, script, told):
     program.chmod(0o755)
     with pytest.raises(UserError, match=told):
         ask_packages(program)
+
+
+RUNS_THERE = sorted(Path(WORKER).glob("*.py"))
+OF_ROBOTWIN = {"robotwin", "numpy", "sapien", "yaml", "cv2"}
+"""The packaged runtime, and packages that RoboTwin itself asks for."""
+
+
+@pytest.mark.parametrize("path", RUNS_THERE, ids=lambda path: path.name)
+def test_the_worker_runs_on_python_3_8_with_robotwins_packages_alone(path):
+    tree = ast.parse(path.read_text(), feature_version=(3, 8))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    tops = {name.partition(".")[0] for name in imported}
+    own = {other.stem for other in RUNS_THERE}
+    assert tops - own - OF_ROBOTWIN - sys.stdlib_module_names == set()

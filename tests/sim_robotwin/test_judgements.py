@@ -179,6 +179,11 @@ def test_ffmpeg():
         ),
         ("crash", "OIDN error: cannot load libOpenImageDenoise", "denoiser"),
         ("ModuleNotFoundError: No module named 'transforms3d'", "", "install that package"),
+        ("the picture is blank (spread 0.00)", "", "update the GPU's driver"),
+        ("the RoboTwin worker gave no answer to 'observe' within 600 s and was killed", "", "name another GPU"),
+        ("the RoboTwin worker ended with signal SIGSEGV during 'reset'; log: x", "", "update NVIDIA's driver"),
+        ("the RoboTwin worker ended with signal SIGKILL during 'expert'; log: x", "", "dmesg"),
+        ("the RoboTwin worker gave no answer to 'expert' within 600 s", "nvrtc: error", "warp-lang"),
         ("something nobody has seen", "", "see the log"),
     ],
 )

@@ -1,10 +1,12 @@
-"""Rules of other protocols inside RoboTwin's process: when success counts, and in which order files come."""
+"""Rules inside RoboTwin's process: when success counts, in which order files come, what an expert's exception is."""
 
 from __future__ import annotations
 
 import glob
 import sys
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,3 +52,36 @@ def test_files_come_sorted_unless_they_are_to_come_as_they_do(monkeypatch):
         assert glob.glob("*") == ["a", "b"]
     finally:
         del sys.modules["shims"]
+
+
+def raise_text():
+    raise "no such robot"  # noqa: B016  (RoboTwin does this in several places)
+
+
+def raise_unreachable():
+    raise AssertionError("no pose to move to\nand more")
+
+
+@pytest.mark.parametrize(
+    ("play_once", "reason"),
+    [
+        (raise_text, "error: TypeError: exceptions must derive from BaseException"),
+        (raise_unreachable, "error: AssertionError: no pose to move to"),
+        (lambda: {"info": {"{A}": 1}}, "ok"),
+    ],
+)
+def test_an_experts_exception_is_a_rejection_with_its_text(monkeypatch, play_once, reason):
+    monkeypatch.syspath_prepend(str(WORKER))
+    before = set(sys.modules)
+    try:
+        from world import World
+
+        here = World.__new__(World)
+        here.env = SimpleNamespace(play_once=play_once, plan_success=True, check_success=lambda: True)
+        here._take_plan_failures, here.state_digest = dict, lambda: "d"
+        verdict, _ = here.expert(None, [], None)
+    finally:
+        for name in set(sys.modules) - before:
+            if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(WORKER):
+                del sys.modules[name]
+    assert (verdict["success"], verdict["reason"]) == (reason == "ok", reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalkit.core.errors import PolicyError, PolicyLostError, UserError
@@ -39,9 +39,10 @@ class TcpLink:
         """See ``XPolicyLabLink``; the method takes nothing, so instruction and seed don't cross this wire."""
         self.call("reset")
 
-    def infer(self, observation: Mapping[str, Any]) -> Any:
+    def infer(self, observation: Mapping[str, Any], between: Sequence[Mapping[str, Any]] = ()) -> Any:
         """See ``XPolicyLabLink``."""
-        self.call("update_obs", observation)
+        for seen in (*between, observation):
+            self.call("update_obs", seen)
         return self.call("get_action")
 
     def end(self, success: bool | None) -> None:

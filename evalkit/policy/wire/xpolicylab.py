@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -26,8 +26,13 @@ class XPolicyLabLink(Protocol):
         """Start an episode."""
         ...
 
-    def infer(self, observation: Mapping[str, Any]) -> Any:
-        """One observation, one answer with actions."""
+    def infer(self, observation: Mapping[str, Any], between: Sequence[Mapping[str, Any]] = ()) -> Any:
+        """One observation, one answer with actions.
+
+        Args:
+            observation: the present one.
+            between: those since the last decision, oldest first, for a transport that carries them.
+        """
         ...
 
     def end(self, success: bool | None) -> None:
@@ -80,8 +85,8 @@ class WebsocketLink:
         }
         self._ask("reset", payload, "reset_result")
 
-    def infer(self, observation: Mapping[str, Any]) -> Any:
-        """See ``XPolicyLabLink``."""
+    def infer(self, observation: Mapping[str, Any], between: Sequence[Mapping[str, Any]] = ()) -> Any:
+        """See ``XPolicyLabLink``; the server sees the present observation alone."""
         answer = self._ask("infer", {"observation": observation}, "infer_result")
         self._steps += 1
         return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from typing import Any, Dict
@@ -18,7 +19,8 @@ class ModuleForm:
 
     Args:
         options: ``code`` (folders to import from), ``factory`` (``package.module:name``), ``arguments``, ``weights``
-            (files and rules, or None), ``device``, ``method``, ``pass_as``, ``tensors``, ``batch_axis``, ``threads``.
+            (files and rules, or None), ``device``, ``method``, ``pass_as``, ``tensors``, ``batch_axis``, ``threads``,
+            ``compile`` (a mode of ``torch.compile``, or None).
     """
 
     def __init__(self, options: Dict[str, Any]) -> None:
@@ -26,8 +28,9 @@ class ModuleForm:
         for folder in options["code"]:
             if folder not in sys.path:
                 sys.path.insert(0, folder)
-        seed_everything(0)
-        self._model = _factory(options["factory"])(**options["arguments"])
+        build = _factory(options["factory"])
+        seed_everything(0)  # what isn't imported yet can't be seeded
+        self._model = build(**options["arguments"])
         self._report: Dict[str, Any] = {}
         self._torch = sys.modules.get("torch")
         if options["weights"] is not None:
@@ -40,6 +43,12 @@ class ModuleForm:
             raise PolicyProblemError(
                 "interface", what.format(options["factory"], type(self._model).__name__, options["method"])
             )
+
+        self._call = getattr(self._model, options["method"])
+        if options["compile"] is not None:
+            if self._torch is None:
+                raise PolicyProblemError("interface", "compile is for torch, which the model didn't import")
+            self._call = self._torch.compile(self._call, dynamic=False, mode=options["compile"])
 
     def describe(self) -> Dict[str, Any]:
         """What was loaded, and whether the model wants to know when an episode is over."""
@@ -59,12 +68,8 @@ class ModuleForm:
     def act(self, session: str, request: Dict[str, Any]) -> Dict[str, Any]:
         """Call the model."""
         inputs = {key: self._input(value) for key, value in request.items()}
-        call = getattr(self._model, self._options["method"])
-        if self._torch is not None:
-            with self._torch.inference_mode():
-                output = call(**inputs) if self._options["pass_as"] == "keywords" else call(inputs)
-        else:
-            output = call(**inputs) if self._options["pass_as"] == "keywords" else call(inputs)
+        with self._torch.inference_mode() if self._torch is not None else contextlib.nullcontext():
+            output = self._call(**inputs) if self._options["pass_as"] == "keywords" else self._call(inputs)
         return output if isinstance(output, dict) else {"actions": output}
 
     def _input(self, value: Any) -> Any:

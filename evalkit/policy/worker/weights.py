@@ -169,11 +169,18 @@ def _pickled(files: Sequence[str]) -> Dict[str, Any]:
 
 
 def _distributed(files: Sequence[str]) -> Dict[str, Any]:
+    from torch.distributed.checkpoint.api import CheckpointException
     from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
+    source = os.path.dirname(files[0])
     with tempfile.TemporaryDirectory(prefix="evalkit-dcp-") as folder:
         whole = os.path.join(folder, "whole.pt")
-        dcp_to_torch_save(os.path.dirname(files[0]), whole)
+        try:
+            dcp_to_torch_save(source, whole)
+        except CheckpointException as error:  # no Exception: it would end the process
+            causes = [str(cause).splitlines()[0] for cause, _ in error.failures.values() if str(cause)]
+            what = "{} can't be put together (a shard missing or cut short?): {}"
+            raise PolicyProblemError("weights", what.format(source, (causes or ["no reason given"])[0])) from error
         return _pickled([whole])
 
 

@@ -34,19 +34,23 @@ def check_interpreter() -> Check:
     found = installed()
     if found is None:
         return Check(name, "missing", "installed for other requirements, or its interpreter is gone", _INSTALL)
+    again = "run `evalkit robotwin install --force`"
     try:
         packages = list_packages(found.python)
     except HarnessError as error:
-        return Check(name, "missing", str(error), "run `evalkit robotwin install --force`")
-    expected = record["packages"]
+        return Check(name, "missing", str(error), again)
+    versions = [f"{package} {packages.get(package, 'gone')}" for package in ("sapien", "numpy")]
+    found_text = f"{found.code}, layout {found.layout}, {', '.join(versions)}"
+    expected = record.get("packages")
+    if not expected:
+        return Check(name, "warning", f"{found_text}; install.json doesn't say which packages it was made with", again)
     changed = [
         f"{package} {packages.get(package, 'gone')} (was {version})"
         for package, version in expected.items()
         if packages.get(package) != version
     ]
     if changed:
-        return Check(name, "missing", "changed: " + ", ".join(changed[:3]), "run `evalkit robotwin install --force`")
-    found_text = f"{found.code}, layout {found.layout}, sapien {packages['sapien']}, numpy {packages['numpy']}"
+        return Check(name, "missing", "changed: " + ", ".join(changed[:3]), again)
     return Check(name, "ok", found_text)
 
 

@@ -175,11 +175,15 @@ REMEDIES: tuple[tuple[str, str], ...] = (
     (r"has no attribute '(left|right)_planner'|cannot import name 'CuroboPlanner'", "cuRobo didn't load: see the log"),
     (r"frame_bias|KeyError: 'planner'", "the robot's YAML isn't the one written from *_tmp.yml: write it again"),
     (r"warp.*(error|version)|nvrtc", "install warp-lang 1.12.0, and the CUDA toolkit that torch was built for"),
+    (r"picture is blank", "update the GPU's driver, and look at the rows Vulkan and Ray tracing"),
     (r"oidn|denoiser", "SAPIEN's denoiser doesn't load: reinstall sapien; libtbb must not be shadowed by conda's"),
     (r"out of memory|OutOfMemory", "the GPU is full: give evalkit a free one, or fewer --workers"),
     (r"No such file or directory: '[^']*assets|objaverse/list\.json", "download the assets named again"),
     (r"mobility\.urdf|model_data", "download objects.zip again: an object's file is missing"),
     (r"ModuleNotFoundError: No module named '(\w+)'", "install that package in RoboTwin's interpreter"),
+    (r"gave no answer", "some cards and drivers hang: name another GPU in CUDA_VISIBLE_DEVICES, or change the driver"),
+    (r"signal SIG(SEGV|ABRT|BUS|ILL)", "the driver or SAPIEN crashed: update NVIDIA's driver, then reinstall sapien"),
+    (r"signal SIGKILL", "something killed it, perhaps for want of memory: see dmesg"),
 )
 """What a failed trial's text says, and the remedy; the first that fits counts."""
 
