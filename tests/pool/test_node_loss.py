@@ -78,9 +78,8 @@ def test_workers_take_what_is_free_and_the_rest_is_retired():
 
 
 def test_the_policy_server_avoids_a_head_without_cpus():
-    plan = Placement(
-        servers=(ServerPlace(node="lost"),), workers=(WorkerPlace(server=0, node="b"), WorkerPlace(server=0, node="b"))
-    )
+    worker = WorkerPlace(server=0, node="b", device=None)
+    plan = Placement(servers=(ServerPlace(node="lost", device=None),), workers=(worker, worker))
     move = without_node(plan, "lost", {"z-head": 0, "b": 2})
     assert move.plan.servers[0].node == "b"
 
