@@ -16,6 +16,7 @@ import typer
 from typer.exceptions import TyperException
 
 from evalkit import __version__
+from evalkit.cli.stopping import handlers_kept
 from evalkit.core.errors import EvalkitError, UserError
 
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -65,7 +66,8 @@ def make_app() -> typer.Typer:
 def run_cli(arguments: Sequence[str]) -> int:
     """Run one command line; returns its exit code. Errors end as one line on stderr."""
     try:
-        result = make_app()(args=list(arguments) or ["--help"], prog_name="evalkit", standalone_mode=False)
+        with handlers_kept():
+            result = make_app()(args=list(arguments) or ["--help"], prog_name="evalkit", standalone_mode=False)
     except TyperException as error:
         # A command group without a command has shown its help by now, and has nothing to say.
         if message := error.format_message():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 EXIT_RESUMABLE = 75
@@ -17,6 +19,20 @@ _ONE_REQUEST_S = 1.0
 """Queue systems signal every process of a job, and a job's script may pass the signal on: it is one request still."""
 _POLLED_S = 5.0
 """A loop that runs asks more often."""
+
+
+@contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Give the signals back, after the ``with`` block, to who had them before: commands and Ray take them over."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class StopRequest:

@@ -95,7 +95,8 @@ class LocalCluster:
         ]  # any free ones: the nodes share this machine's
         # Tokens would have to be handed to everybody; the cluster is this machine's alone, and lives for a minute.
         environment = {**os.environ, "RAY_AUTH_MODE": "disabled"}
-        return subprocess.Popen(line, stdout=self._output, stderr=self._output, env=environment)
+        # A group of its own: a node that loses a part ends with signals to all its group.
+        return subprocess.Popen(line, stdout=self._output, stderr=self._output, env=environment, start_new_session=True)
 
     def _wait_for_the_last(self) -> None:
         until = time.monotonic() + START_LIMIT_S

@@ -64,13 +64,15 @@ class Killer(Notes):
     Args:
         mark: mark of the session's processes.
         parts: kinds of parts to draw from.
-        trials: trials of the run; kills fall into its first two thirds.
+        trials: trials of the run; a kill falls into each third of it.
     """
 
     def __init__(self, mark: str, trials: int, seed: int = SEED, parts: tuple[str, ...] = tuple(PARTS)) -> None:
         super().__init__()
         self._mark, self._parts, self._random = mark, parts, random.Random(seed)
-        self._moments = sorted(self._random.sample(range(1, max(KILLS + 1, 2 * trials // 3)), KILLS))
+        # Apart from each other: what was killed is tried again first, and three kills would be all its attempts.
+        apart = max(1, trials // KILLS)
+        self._moments = [1 + number * apart + self._random.randrange(max(1, apart // 2)) for number in range(KILLS)]
         self.killed: list[str] = []
 
     def trial(self, record: TrialRecord) -> None:

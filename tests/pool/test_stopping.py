@@ -11,6 +11,7 @@ import psutil
 import pytest
 from pool_kit import CLEAN, Make, Notes, Queue50, open_run, seeds_of, trials
 
+from evalkit.cli.main import run_cli
 from evalkit.cli.stopping import SIGNALS, StopRequest
 from evalkit.pool.inline import InlineCrew
 from evalkit.sim.fake import FakeSimulator
@@ -154,3 +155,10 @@ def test_the_command_ends_soon_and_leaves_nothing(tmp_path, numbers, grace):
     assert (tmp_path / "run/trials.jsonl").read_bytes().endswith(b"\n")
     _, alive = psutil.wait_procs(below, timeout=15)
     assert {one.name() for one in alive if one.is_running()} <= RAYS_OWN
+
+
+def test_a_command_gives_the_signals_back(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = [signal.getsignal(number) for number in SIGNALS]
+    assert run_cli(["run", "--policy", "nop", "--backend", "fake"]) == 2
+    assert [signal.getsignal(number) for number in SIGNALS] == before
