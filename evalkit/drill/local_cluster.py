@@ -93,10 +93,10 @@ class LocalCluster:
             "--max-worker-port=0",
             *options,
         ]  # any free ones: the nodes share this machine's
-        # Tokens would have to be handed to everybody; the cluster is this machine's alone, and lives for a minute.
-        environment = {**os.environ, "RAY_AUTH_MODE": "disabled"}
         # A group of its own: a node that loses a part ends with signals to all its group.
-        return subprocess.Popen(line, stdout=self._output, stderr=self._output, env=environment, start_new_session=True)
+        return subprocess.Popen(
+            line, stdout=self._output, stderr=self._output, env=clean_environment(), start_new_session=True
+        )
 
     def _wait_for_the_last(self) -> None:
         until = time.monotonic() + START_LIMIT_S
@@ -109,6 +109,15 @@ class LocalCluster:
     def _said(self) -> str:
         self._output.seek(0)
         return self._output.read().decode(errors="replace")
+
+
+def clean_environment() -> dict[str, str]:
+    """This process's variables without those of a Ray that it may be connected to itself, for the cluster's processes.
+
+    Without tokens, too: they would have to be handed to everybody, and the cluster lives for a minute on one machine.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    return {**kept, "RAY_AUTH_MODE": "disabled"}
 
 
 @contextmanager

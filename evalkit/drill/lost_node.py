@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from evalkit.core.errors import HarnessError
 from evalkit.drill.ground import Ground, Notes, essence, json_lines, work
-from evalkit.drill.local_cluster import local_cluster
+from evalkit.drill.local_cluster import clean_environment, local_cluster
 from evalkit.drill.processes import all_left, marked_session
 from evalkit.drill.row import Case, Played
 from evalkit.pool.inline import InlineCrew
@@ -49,7 +48,7 @@ class ClusterCommand:
         """Start it; its output goes to ``output.txt``."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "slow.yaml").write_text(json.dumps({"step_s": 0.02}))
-        environment = {**os.environ, FAULTS_VARIABLE: str(self.folder / "slow.yaml")}
+        environment = {**clean_environment(), FAULTS_VARIABLE: str(self.folder / "slow.yaml")}
         line = [sys.executable, "-m", "evalkit.cli.main", "run", "--backend", "fake", "--policy", "replay"]
         line += ["--mode", "c2c", "--tasks", self.tasks, "--trials", str(self.trials), "--out", "run"]
         line += ["--ray-address", address, *options]

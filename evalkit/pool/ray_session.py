@@ -94,7 +94,8 @@ def ray_session(
             with _children_ignore(signal.SIGHUP, signal.SIGUSR1):
                 options = {"num_cpus": workers + 1, "object_store_memory": OBJECT_STORE_BYTES}
                 ray.init(address="local", include_dashboard=False, **options, **quiet)
-        _watch = HeadWatch(ray.get_runtime_context().gcs_address, on_lost)
+        # A head of one's own lives and dies with this process.
+        watch = _watch = HeadWatch(ray.get_runtime_context().gcs_address, on_lost) if address is not None else None
         try:
             slots = int(ray.cluster_resources().get("CPU", 0))
             if workers and slots < workers + 1:
@@ -104,8 +105,9 @@ def ray_session(
                 )
             yield
         finally:
-            _watch.close()
-            if not _watch.is_lost:
+            if watch is not None:
+                watch.close()
+            if not head_is_lost():
                 ray.shutdown()
                 _watch = None
 
