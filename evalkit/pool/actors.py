@@ -27,12 +27,14 @@ class SimActor:
         self._worker = Worker(name, make_simulator, None, memory_bytes)
         self._memory_bytes = memory_bytes
         self._deciders: dict[int, RemoteDecider] = {}
+        self._others = frozenset(psutil.Process().children(recursive=True))
 
     def run(self, job: Job, attempt: int, road: PolicyRoad | None) -> Finished | Failed:
         """Do one job."""
         generation = road.generation if road is not None else 0
         self._worker.decider = None if road is None else self._decider(road)
-        watchdog = _Watchdog(job.limit_s, self._memory_bytes and self._memory_bytes * BALLOON, self._worker)
+        most_bytes = self._memory_bytes and self._memory_bytes * BALLOON
+        watchdog = _Watchdog(job.limit_s, most_bytes, self._worker, self._others)
         try:
             result = self._worker.run(job, attempt)
         finally:
@@ -60,9 +62,15 @@ class SimActor:
 
 
 class _Watchdog:
-    """Kills a simulator after a time, or if it holds too much memory: in a sim actor all processes below this one."""
+    """Kills a simulator after a time, or if it holds too much memory.
 
-    def __init__(self, limit_s: float, memory_bytes: int | None, worker: Worker) -> None:
+    In a sim actor those are all processes below this one, but for ``others``: they were there before.
+    """
+
+    def __init__(
+        self, limit_s: float, memory_bytes: int | None, worker: Worker, others: frozenset[psutil.Process]
+    ) -> None:
+        self._others = others
         self.fired: str | None = None
         self.reason = ""
         self._limit_s, self._memory_bytes, self._worker = limit_s, memory_bytes, worker
@@ -90,6 +98,6 @@ class _Watchdog:
             if self._cancelled.is_set():
                 return
             self.fired, self.reason = kind, reason
-            for child in psutil.Process().children(recursive=True):
+            for child in set(psutil.Process().children(recursive=True)) - self._others:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     child.kill()

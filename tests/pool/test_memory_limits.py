@@ -1,4 +1,5 @@
 import os
+import subprocess
 import sys
 import time
 
@@ -135,12 +136,16 @@ def test_without_a_limit_it_stays():
 
 def test_a_simulator_that_balloons_within_a_job_is_killed(monkeypatch):
     monkeypatch.setattr("evalkit.pool.actors.LOOK_S", 0.05)
+    bystander = subprocess.Popen(["sleep", "60"])
     actor = SimActor("w", Make(Holding), memory_bytes=100 * MIB)
     assert isinstance(actor.run(Held(60 * MIB, 0.3), 1, None), Finished)
     result = actor.run(Held(300 * MIB, 20.0), 2, None)
     actor.close()
     assert (result.scope, result.error.kind) == ("simulator", "memory")
     assert "more than 200 MiB; the simulator was killed" in result.error.message
+    assert bystander.poll() is None, "it was there before the simulator"
+    bystander.kill()
+    bystander.wait()
 
 
 def test_the_memory_of_the_fake_simulators_process_is_measured():
