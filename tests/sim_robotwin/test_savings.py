@@ -32,6 +32,15 @@ TASKS = {
 }
 
 
+@pytest.fixture(scope="module")
+def simulator(tmp_path_factory):
+    """One of its own: savings belong to a worker from its start, and a renderer that comes and goes stays with it."""
+    log = tmp_path_factory.mktemp("savings") / "worker.log"
+    one = RoboTwinSimulator(find_install(), find_assets(), find_renderer(), log)
+    yield one
+    one.close()
+
+
 def trial(sim, here, action_type="qpos", steps=16):
     """All that a trial shows: the expert's end, the scene, states and pictures on the way, verdict, the end."""
     sim.reset(here)

@@ -97,6 +97,7 @@ def worker(tmp_path_factory):
         return RoboTwinSimulator(find_install(), find_assets(), plain, log)
 
     here = scene("stack_blocks_two", horizon_steps=2 * CHUNK_STEPS)
+    others = mapped()  # simulators of other tests
     first = make("worker-0")
     first.reset(here)
     actions = np.stack([frame.state for frame in first.expert(record_every=15).frames])[1::4]
@@ -117,7 +118,7 @@ def worker(tmp_path_factory):
     )
     job = TrialJob(spec=spec, scene=here, limit_s=600.0)
     undisturbed = found.run(job, 1)
-    yield found, policy, job, essence(undisturbed, policy)
+    yield found, policy, job, essence(undisturbed, policy), others
     found.drop_simulator()
 
 
@@ -129,13 +130,13 @@ def essence(finished, policy):
 
 def mapped():
     """Pieces of shared memory with a worker that this process still maps or that still have a name."""
-    own = [line for line in Path("/proc/self/maps").read_text().splitlines() if "/dev/shm/evalkit-" in line]
-    return own + [str(path) for path in Path("/dev/shm").glob(f"evalkit-{os.getpid()}-*")]
+    own = {line.split()[5] for line in Path("/proc/self/maps").read_text().splitlines() if "/dev/shm/evalkit-" in line}
+    return own | {str(path) for path in Path("/dev/shm").glob(f"evalkit-{os.getpid()}-*")}
 
 
 @pytest.mark.parametrize("how", STRIKES)
 def test_struck_in_the_middle_of_a_chunk_and_tried_again(worker, how):
-    found, policy, job, undisturbed = worker
+    found, policy, job, undisturbed, others = worker
     strike, kind, signal_number = STRIKES[how]
     sim = found._sim
     process = psutil.Process(sim.pid)
@@ -150,5 +151,5 @@ def test_struck_in_the_middle_of_a_chunk_and_tried_again(worker, how):
     assert not process.is_running()
     with pytest.raises(ProcessLookupError):
         os.killpg(group, 0)
-    assert not mapped()
+    assert mapped() <= others
     assert essence(found.run(job, 2), policy) == undisturbed
