@@ -2,7 +2,8 @@
 
 Found by evalkit in the working folder's ``policies/``: run from ``benchmarks/``, with ``--policy random_transformer``.
 Its passes have a fixed number of rows, each multiplied by itself, so that a trial's bits don't depend on which others
-are under way. Without a GPU it is a small one.
+are under way. It keeps the arms about where they are, since random motions would take RoboTwin ten times as long as a
+trained policy's, and looks again after a quarter of each chunk. Without a GPU it is a small one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from evalkit.core.errors import UserError
 
 NEEDS_CHECKPOINT = False
 SLOTS = 8
+EXECUTE_STEPS = 8
 SMALL = Size(width=64, layers=2, heads=4)
 
 
@@ -31,5 +33,7 @@ def load(checkpoint: Path | None, *, device: str) -> BigPolicy:
     if checkpoint is not None:
         raise UserError(f"policy random_transformer takes no checkpoint, got {checkpoint}: leave --ckpt out")
     if device == "cpu":
-        return BigPolicy(make_network(SMALL, device, torch.float32), 2, row_by_row=True)
-    return BigPolicy(make_network(Size(), device, torch.bfloat16), SLOTS, row_by_row=True)
+        network, slots = make_network(SMALL, device, torch.float32), 2
+    else:
+        network, slots = make_network(Size(), device, torch.bfloat16), SLOTS
+    return BigPolicy(network, slots, row_by_row=True, near=True, execute_steps=EXECUTE_STEPS)

@@ -22,6 +22,7 @@ from evalkit.policy.contract import ActionChunk, CameraSpec, EpisodeInfo, Observ
 CAMERAS = ("head_camera", "left_camera", "right_camera")
 HEIGHT_PX, WIDTH_PX, PATCH_PX, ACTION_DIM = 240, 320, 20, 14
 GRIPPERS = [6, 13]
+STEP_RAD = 0.01
 PICTURE_TOKENS = (HEIGHT_PX // PATCH_PX) * (WIDTH_PX // PATCH_PX)
 
 
@@ -117,6 +118,13 @@ def _in_range(actions: NDArray[np.float64]) -> ActionChunk:
     return chunk
 
 
+def _near(state: NDArray[np.float32], actions: NDArray[np.float64]) -> ActionChunk:
+    """Joints within ``STEP_RAD`` of the observed ones: random targets take RoboTwin's arms ten times as long."""
+    chunk = state.astype(np.float64) + STEP_RAD * np.tanh(actions)
+    chunk[:, GRIPPERS] = np.clip(chunk[:, GRIPPERS], 0.0, 1.0)
+    return chunk
+
+
 def make_network(size: Size, device: str, kind: torch.dtype, seed: int = 0) -> Network:
     """A network with random weights, made where it will be."""
     torch.manual_seed(seed)
@@ -139,10 +147,21 @@ class BigPolicy:
             rows as there are observations.
         row_by_row: see ``Linear``.
         graph: on CUDA, record the pass of ``slots`` rows once and replay it.
+        near: answer with joints near the observed ones; otherwise with any within one rad.
+        execute_steps: of a chunk's actions; None: all.
     """
 
-    def __init__(self, network: Network, slots: int | None, *, row_by_row: bool = False, graph: bool = False) -> None:
-        self._network, self._slots = network, slots
+    def __init__(
+        self,
+        network: Network,
+        slots: int | None,
+        *,
+        row_by_row: bool = False,
+        graph: bool = False,
+        near: bool = False,
+        execute_steps: int | None = None,
+    ) -> None:
+        self._network, self._slots, self._near = network, slots, near
         for layer in network.modules():
             if isinstance(layer, Linear):
                 layer.row_by_row = row_by_row
@@ -153,7 +172,7 @@ class BigPolicy:
             cameras=tuple(CameraSpec(name=name) for name in CAMERAS),  # type: ignore[arg-type]
             action_type="qpos",
             chunk_steps=network.size.chunk_steps,
-            execute_steps=network.size.chunk_steps,
+            execute_steps=execute_steps or network.size.chunk_steps,
             needs_instruction=False,
             stateful=False,
         )
@@ -179,7 +198,8 @@ class BigPolicy:
             rows += [rows[0]] * (slots - len(rows))
             columns = [torch.from_numpy(np.stack(column)) for column in zip(*rows, strict=True)]
             actions = self._pass(columns).float().cpu().numpy().astype(np.float64)
-            chunks += [_in_range(actions[index]) for index in range(len(group))]
+            for observation, row in zip(group, actions, strict=False):
+                chunks.append(_near(observation.state, row) if self._near else _in_range(row))
         return chunks
 
     def close(self) -> None:
