@@ -24,7 +24,7 @@ EXECUTE_STEPS = 8
 SMALL = Size(width=64, layers=2, heads=4)
 
 
-def load(checkpoint: Path | None, *, device: str) -> BigPolicy:
+def load(checkpoint: Path | None, *, device: str, execute_steps: int = EXECUTE_STEPS) -> BigPolicy:
     """The policy, with the same weights wherever it is loaded.
 
     Raises:
@@ -36,4 +36,4 @@ def load(checkpoint: Path | None, *, device: str) -> BigPolicy:
         network, slots = make_network(SMALL, device, torch.float32), 2
     else:
         network, slots = make_network(Size(), device, torch.bfloat16), SLOTS
-    return BigPolicy(network, slots, row_by_row=True, near=True, execute_steps=EXECUTE_STEPS)
+    return BigPolicy(network, slots, row_by_row=True, near=True, execute_steps=execute_steps)
