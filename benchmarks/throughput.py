@@ -112,6 +112,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, help="runs of each setting of the small world; 3, with --quick 1")
     parser.add_argument("--cache", type=Path, default=peer.default_cache(), help="where vla-eval is installed")
     parser.add_argument("--no-peer", action="store_true", help="leave vla-eval out")
+    parser.add_argument("--no-own-loop", action="store_true", help="leave RoboTwin's own loop out (robotwin_loop.py)")
     parser.add_argument("--ckpt", default="step_30000", help="policy of RoboTwin's tasks")
     parser.add_argument("--tasks", default="click_bell,grab_roller", help="RoboTwin's tasks")
     parser.add_argument("--trials", type=int, help="of each RoboTwin task; 8, with --quick 2")
@@ -147,14 +148,18 @@ def main() -> int:
                 runs.append(rates)
             keep({**setting_result(setting.name, runs), "accounts": accounts})
     if "robotwin" in parts:
-        from robotwin_routes import measure_robotwin
+        from robotwin_routes import measure_robotwin, own_loop
 
         tasks = tuple(name.strip() for name in options.tasks.split(","))
         trials = options.trials or (2 if options.quick else 8)
-        rates, accounts, beside, loop = measure_robotwin(options.ckpt, tasks, trials, options.quick, python, say)
+        rates, accounts, beside = measure_robotwin(options.ckpt, tasks, trials, options.quick, python, say)
         found = setting_result(f"RoboTwin on stand-in assets: {', '.join(tasks)}, {trials} trials each", [rates])
         found["ratios"].update(beside)
-        keep({**found, "accounts": accounts, "own_loop": loop})
+        found.update(accounts=accounts)
+        if not options.no_own_loop:
+            say("  RoboTwin's own loop")
+            found.update(own_loop=own_loop(tasks, trials))
+        keep(found)
     print(as_markdown(result))
     say(f"{time.monotonic() - started:.0f} s in all")
     return 0 if all(setting["same_outcomes"] for setting in result["settings"]) else 1

@@ -1,4 +1,4 @@
-"""``random_transformer`` that looks again after every second action: four times the work for the GPU, a trial as long."""
+"""``random_transformer`` that looks again after every second action: four times as much for the GPU to do."""
 
 from __future__ import annotations
 

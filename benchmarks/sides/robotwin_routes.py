@@ -28,12 +28,11 @@ Record = Mapping[str, Any]
 
 def measure_robotwin(
     checkpoint: str, tasks: Sequence[str], trials: int, quick: bool, python: Path | None, say: Report
-) -> tuple[list[Rate], dict[str, Any], dict[str, float | str], str]:
+) -> tuple[list[Rate], dict[str, Any], dict[str, float | str]]:
     """All routes over the same accepted scenes.
 
     Returns:
-        Rates; where evalkit's workers spent their time; whether evalkit's outcomes depend on the number of workers; and
-        the table of RoboTwin's own loop.
+        Rates; where evalkit's workers spent their time; whether evalkit's outcomes depend on the number of workers.
     """
     rates: list[Rate] = []
     accounts: dict[str, Any] = {}
@@ -65,9 +64,7 @@ def measure_robotwin(
         if python is not None:
             for shards, every in ((2, 16),) if quick else ((1, 1), (2, 1), (2, 16), (4, 16)):
                 note(through_peer(checkpoint, found[0], python, shards, every, folder / f"peer-{shards}-{every}"))
-        say("  RoboTwin's own loop")
-        loop = own_loop(tasks, trials)
-    return rates, accounts, beside, loop
+    return rates, accounts, beside
 
 
 def run_evalkit(
