@@ -26,6 +26,7 @@ TASKS = {
     "render-updates": ("click_bell", "demo_randomized", "qpos"),
     "passive-forces": ("grab_roller", "demo_clean", "qpos"),
     "gripper-limits": ("stack_blocks_two", "demo_clean", "qpos"),
+    "path-timing": ("grab_roller", "demo_clean", "qpos"),
     "orientations": ("beat_block_hammer", "demo_clean", "qpos"),
     "renderer": ("click_bell", "demo_clean", "qpos"),
     "planner": ("stack_blocks_two", "demo_clean", "ee"),
@@ -125,7 +126,8 @@ def economy(monkeypatch):
     spec = importlib.util.spec_from_file_location("economy_under_test", folder / "economy.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    monkeypatch.delitem(sys.modules, "source")
+    for name in ("source", "path_timing"):
+        monkeypatch.delitem(sys.modules, name)
     return module
 
 

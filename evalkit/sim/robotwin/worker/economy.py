@@ -10,10 +10,11 @@ from __future__ import annotations
 import importlib
 import time
 from contextlib import contextmanager
-from typing import Any, Dict, FrozenSet, Iterator, Type
+from typing import Any, Dict, FrozenSet, Iterator, Optional, Type
 
 import numpy as np
 import source
+from path_timing import PathTiming
 
 _classes: Dict[Any, type] = {}
 _STILL_RAD = 1e-3
@@ -123,6 +124,7 @@ class Process:
         self._code, self._render_device = code, render_device
         self._planners: Dict[bool, Any] = {}
         self._idle_renderer: Any = None
+        self._timing: Optional[PathTiming] = None
         self._remembering = Remembering(importlib.import_module("transforms3d.quaternions").mat2quat)
         self._keep_renderer(True)
 
@@ -147,6 +149,8 @@ class Process:
         quaternions: Any = importlib.import_module("transforms3d.quaternions")
         quaternions.mat2quat = self._remembering if "orientations" in savings else self._remembering.original
         robot.CuroboPlanner = self._planners["planner" in savings]
+        self._timing = self._timing or PathTiming()
+        self._timing.use("path-timing" in savings)
         self._keep_renderer("renderer" in savings)
 
     def _keep_renderer(self, keep: bool) -> None:

@@ -15,6 +15,7 @@ SAVINGS: Dict[str, str] = {
     "render-updates": "no update of the renderer after each physics step; kept where lights flicker at each update",
     "passive-forces": "gravity and Coriolis forces computed once a physics step, instead of up to eight times",
     "gripper-limits": "single numbers compared directly, instead of as arrays of one element",
+    "path-timing": "both arms' paths timed in toppra's steps, without the Python around them that no number depends on",
     "orientations": "success checks convert the orientation of a thing at rest once, not after each physics step",
     "renderer": "one render system for all scenes of a worker, instead of a new one each",
     "planner": "the planner made once, and when the first path is planned: actions in joint space need none",

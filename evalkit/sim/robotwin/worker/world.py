@@ -51,8 +51,13 @@ class World:
     def reset(self, scene: Mapping[str, Any]) -> Dict[str, Any]:
         """Build and settle the scene. Raises UnstableError, or whatever the task code raises."""
         start = time.perf_counter()
-        self.savings = frozenset(scene["savings"])
-        self._process.use(self.savings)
+        savings = frozenset(scene["savings"])
+        if savings != self.savings and scene["history"] == "fresh":
+            # Beside a render system that RoboTwin made SAPIEN makes none for us, and cycles keep a closed scene's.
+            self.close_scene()
+            shims.free_closed_scenes()
+        self.savings = savings
+        self._process.use(savings)
         env = self._next_in_history(scene) if scene["history"] == "task" else self._fresh(scene)
         try:
             env.setup_demo(now_ep_num=0, seed=scene["seed"], is_test=scene["evaluation"], **self._arguments(scene))
