@@ -206,7 +206,8 @@ def _start(ground: Ground, mark: str) -> Played:
         work(crew, again, Notes())
     finally:
         crew.close()
-    happened = f"ended after {tries} {"try" if tries == 1 else "tries"} with the simulator's own words and its log's path; then resumed"
+    times = f"{tries} {'try' if tries == 1 else 'tries'}"
+    happened = f"ended after {times} with the simulator's own words and its log's path; then resumed"
     return Played(run=again, happened=happened, problems=tuple(problems), left=crew_left(mark))
 
 
