@@ -61,10 +61,10 @@ def setting_result(name: str, runs: Sequence[Sequence[Rate]]) -> dict[str, Any]:
             theirs, their_rate = best(table, "vla-eval,", key)
             ratios[f"best evalkit / best vla-eval{title}"] = our_rate / their_rate
             ratios[f"of{title}"] = f"{ours}; {theirs}"
-        raw = {route: row for route, row in table.items() if route.startswith("vla-eval raw")}
+        raw = {route: row for route, row in table.items() if route.startswith("vla-eval with raw pictures")}
         if raw:
             ratios["best evalkit / best vla-eval with raw pictures"] = (
-                best(table, "evalkit")[1] / best(raw, "vla-eval raw")[1]
+                best(table, "evalkit")[1] / best(raw, "vla-eval with raw pictures")[1]
             )
     if "bare loop" in table:
         ratios["best evalkit / bare loop"] = best(table, "evalkit")[1] / table["bare loop"]["steps_per_s"]
@@ -144,7 +144,7 @@ def main() -> int:
             accounts: dict[str, Any] = {}
             for number in range(options.repeats or (1 if options.quick else 3)):
                 say(f"{setting.name}, run {number + 1}")
-                rates, accounts = measure(setting, (1, 2), peer_settings(options.quick, setting.images), python, say)
+                rates, accounts = measure(setting, (1, 2, 4), peer_settings(options.quick, setting.images), python, say)
                 runs.append(rates)
             keep({**setting_result(setting.name, runs), "accounts": accounts})
     if "robotwin" in parts:

@@ -49,7 +49,7 @@ class PeerSetting:
     def name(self) -> str:
         """As the tables call it."""
         batch = f", batch {self.max_batch_size}, wait {self.max_wait_time:g} s" if self.max_batch_size > 1 else ""
-        raw = ", raw pictures" if self.raw else ""
+        raw = " with raw pictures" if self.raw else ""
         return f"vla-eval{raw}, {self.shards} shard{'s' * (self.shards > 1)}{batch}"
 
 

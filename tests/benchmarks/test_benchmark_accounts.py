@@ -60,6 +60,7 @@ def test_outcomes_are_compared_over_all_routes():
 def test_ratios_take_the_best_of_each_side_and_leave_raw_pictures_apart():
     from accounts import rate
     from throughput import as_markdown, setting_result
+    from toy_routes import PeerSetting
 
     def one(route, seconds):
         return rate(route, [stamp(ended=100.0 + seconds, steps=100)], 2 * seconds)
@@ -71,7 +72,7 @@ def test_ratios_take_the_best_of_each_side_and_leave_raw_pictures_apart():
             one("evalkit, 2 workers", 2.0 * slow),
             one("vla-eval, 1 shard", 20.0 * slow),
             one("vla-eval, 2 shards", 10.0 * slow),
-            one("vla-eval raw, 2 shards", 5.0 * slow),
+            one(PeerSetting(shards=2, raw=True).name, 5.0 * slow),
         ]
         for slow in (1.0, 100.0, 2.0)
     ]
