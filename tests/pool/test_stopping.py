@@ -21,6 +21,16 @@ RAYS_OWN = {"ray::DashboardAgent", "ray::RuntimeEnvAgent"}
 """Helpers of Ray that try for a minute to report the death of their node. They hold nothing of ours."""
 
 
+@pytest.fixture(autouse=True)
+def hangup_is_heeded():
+    """Under ``nohup`` a hang-up is ignored, here and in all that is started here: nothing would be left to test."""
+    before = signal.getsignal(signal.SIGHUP)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 # ----------------------------------------------------------------------------------------------------- the request
 @pytest.fixture
 def handlers():
