@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from parity_pair import FIRST_SEED, Setting, compare
+from task_names import task_names
 
 from evalkit.sim.robotwin.official import open_world
 
@@ -134,7 +135,7 @@ def run(settings: Sequence[Setting], options: argparse.Namespace) -> list[dict[s
 def main() -> int:
     """Compare. Exit code 0: all the same; 1: something differs; 75: not finished, the same command goes on."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--tasks", type=task_names, default=",".join(TASKS))
     parser.add_argument("--configs", default="demo_clean,demo_randomized")
     parser.add_argument("--action-types", default="qpos,ee")
     parser.add_argument("--candidates", type=int, default=20)

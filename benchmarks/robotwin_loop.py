@@ -22,6 +22,7 @@ from statistics import median
 from typing import Any
 
 from loop_runs import CHUNK_STEPS, accepted, child, run_evalkit, run_loop, write_policy
+from task_names import task_names
 
 
 def differences(trials: dict[tuple[str, int], dict[str, Any]], run: dict[str, Any]) -> list[str]:
@@ -115,7 +116,7 @@ def _slim(record: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     """Compare, or with ``--profile`` say where the time goes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", default="click_bell,grab_roller,place_shoe,stack_blocks_two")
+    parser.add_argument("--tasks", type=task_names, default="click_bell,grab_roller,place_shoe,stack_blocks_two")
     parser.add_argument("--config", default="demo_clean", choices=("demo_clean", "demo_randomized"))
     parser.add_argument("--trials", type=int, default=10, help="accepted seeds a task")
     parser.add_argument("--workers", default="1,2", help="numbers of workers, comma-separated")

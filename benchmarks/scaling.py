@@ -29,6 +29,7 @@ SIDES = Path(__file__).resolve().parent / "sides"
 sys.path[:0] = [path for path in (str(SIDES), str(SIDES.parent)) if path not in sys.path]
 
 from accounts import PHASES, differing, machine, markdown, worker_time  # noqa: E402
+from task_names import task_names  # noqa: E402
 
 EVALKIT = [sys.executable, "-m", "evalkit.cli.main"]
 STOPPED = (75, -15)
@@ -180,7 +181,7 @@ def main() -> int:
     policy.add_argument("--ckpt", help="checkpoint; step_30000 if neither is given")
     policy.add_argument("--policy", help="an adapter's name or a policy file, instead of a checkpoint")
     parser.add_argument("--mode", default="c2c")
-    parser.add_argument("--tasks", default="click_bell,grab_roller,shake_bottle")
+    parser.add_argument("--tasks", type=task_names, default="click_bell,grab_roller,shake_bottle")
     parser.add_argument("--trials", type=int, default=16, help="of each task")
     parser.add_argument("--workers", default="1,2,4,8,16")
     parser.add_argument("--gpus", help="numbers of GPUs, each with every number of workers; left out: as they are")

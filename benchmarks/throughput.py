@@ -24,6 +24,7 @@ sys.path[:0] = [path for path in (str(SIDES), str(SIDES.parent)) if path not in 
 
 import peer  # noqa: E402
 from accounts import Rate, best, machine, markdown, median_rates, same_outcomes  # noqa: E402
+from task_names import task_names  # noqa: E402
 from toy_routes import ToySetting, measure, peer_settings  # noqa: E402
 
 PARTS = ("toy", "robotwin")
@@ -114,7 +115,7 @@ def main() -> int:
     parser.add_argument("--no-peer", action="store_true", help="leave vla-eval out")
     parser.add_argument("--no-own-loop", action="store_true", help="leave RoboTwin's own loop out (robotwin_loop.py)")
     parser.add_argument("--ckpt", default="step_30000", help="policy of RoboTwin's tasks")
-    parser.add_argument("--tasks", default="click_bell,grab_roller", help="RoboTwin's tasks")
+    parser.add_argument("--tasks", type=task_names, default="click_bell,grab_roller", help="RoboTwin's tasks")
     parser.add_argument("--trials", type=int, help="of each RoboTwin task; 8, with --quick 2")
     options = parser.parse_args()
     parts = [part.strip() for part in options.parts.split(",")]
@@ -150,7 +151,7 @@ def main() -> int:
     if "robotwin" in parts:
         from robotwin_routes import measure_robotwin, own_loop
 
-        tasks = tuple(name.strip() for name in options.tasks.split(","))
+        tasks = tuple(options.tasks.split(","))
         trials = options.trials or (2 if options.quick else 8)
         rates, accounts, beside = measure_robotwin(options.ckpt, tasks, trials, options.quick, python, say)
         found = setting_result(f"RoboTwin on stand-in assets: {', '.join(tasks)}, {trials} trials each", [rates])

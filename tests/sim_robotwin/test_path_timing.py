@@ -21,7 +21,7 @@ import path_timing
 
 logging.disable(logging.CRITICAL)
 warnings.filterwarnings("ignore")
-random = np.random.default_rng(int(sys.argv[2]))
+rng = np.random.default_rng(int(sys.argv[2]))
 timing = path_timing.PathTiming()
 if len(sys.argv) > 3:
     path_timing.KNOWN = ()
@@ -41,9 +41,9 @@ def timed(lean, path):
 def paths():
     """From hardly any motion to large ones, with joints at rest, two to five waypoints, of both kinds of number."""
     for _ in range(120):
-        reach, waypoints = 10.0 ** random.uniform(-6, 0.3), int(random.choice([2, 2, 2, 3, 5]))
-        moves = random.uniform(-reach, reach, (waypoints - 1, 6)) * (random.random(6) < 0.8)
-        yield np.cumsum([random.uniform(-2, 2, 6), *moves], axis=0).astype(random.choice([np.float64, np.float32]))
+        reach, waypoints = 10.0 ** rng.uniform(-6, 0.3), int(rng.choice([2, 2, 2, 3, 5]))
+        moves = rng.uniform(-reach, reach, (waypoints - 1, 6)) * (rng.random(6) < 0.8)
+        yield np.cumsum([rng.uniform(-2, 2, 6), *moves], axis=0).astype(rng.choice([np.float64, np.float32]))
     yield np.zeros((2, 6))
     yield np.full((2, 6), np.nan)
     yield np.zeros((1, 6))
