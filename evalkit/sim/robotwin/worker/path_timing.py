@@ -91,15 +91,16 @@ def _lean(algorithm: Any, constraint: Any) -> Tuple[Any, Any]:
 
         def compute_parameterization(self, sd_start: float, sd_end: float, return_data: bool = False) -> None:
             """See ``ReachabilityAlgorithm``; the result is in ``problem_data`` alone."""
-            if not self._go_forward(sd_start, self.compute_controllable_sets(sd_end, sd_end)):
+            if not self._solve(sd_start, sd_end):
                 self._make_solver()  # it begins each program where the last one ended
                 super().compute_parameterization(sd_start, sd_end)
 
-        def _go_forward(self, sd_start: float, controllable: np.ndarray) -> bool:
-            """The pass from the start; False where toppra would say or try something."""
+        def _solve(self, sd_start: float, sd_end: float) -> bool:
+            """The pass from the end and the one from the start; False where toppra would say or try something."""
+            controllable = self._controllable(sd_end)
             x = sd_start**2
             lows, highs = controllable[:, 0].tolist(), controllable[:, 1].tolist()
-            if np.isnan(controllable).any() or x + constants.SMALL < lows[0] or highs[0] + constants.SMALL < x:
+            if np.isnan(controllable[0]).any() or x + constants.SMALL < lows[0] or highs[0] + constants.SMALL < x:
                 return False
             solve, tiny, towards = self.solver_wrapper.solve_stagewise_optim, constants.TINY, np.array([0.0, -1.0])
             xs, us = [x], []
@@ -120,23 +121,20 @@ def _lean(algorithm: Any, constraint: Any) -> Tuple[Any, Any]:
             data.return_code = codes.ErrUnknown if np.isnan(data.sd_vec).any() else codes.Ok
             return True
 
-        def compute_controllable_sets(self, sdmin: float, sdmax: float) -> np.ndarray:
-            """(N + 1, 2); see ``ReachabilityAlgorithm``."""
+        def _controllable(self, sd_end: float) -> np.ndarray:
+            """(N + 1, 2): squared velocities, least and greatest, that can still reach the end; NaN if there are none."""
             solve, nan = self.solver_wrapper.solve_stagewise_optim, np.nan
             up, down = np.array([1e-9, -1.0]), np.array([-1e-9, 1.0])
-            low, high = sdmin**2, sdmax**2
+            low = high = sd_end**2
             found = [(low, high)]
             self.solver_wrapper.setup_solver()
             for i in range(self._N - 1, -1, -1):
-                highest, lowest = (
-                    solve(i, None, up, nan, nan, low, high)[1],
-                    solve(i, None, down, nan, nan, low, high)[1],
-                )
+                highest = solve(i, None, up, nan, nan, low, high)[1]
+                lowest = solve(i, None, down, nan, nan, low, high)[1]
                 low, high = 0.0 if lowest < 0 else lowest, highest
-                found.append((low, high))
                 if low != low or high != high:
-                    found += [(0.0, 0.0)] * i  # as they were before
-                    return np.array(found[::-1])
+                    return np.full((self._N + 1, 2), nan)
+                found.append((low, high))
             self.solver_wrapper.close_solver()
             return np.array(found[::-1])
 
