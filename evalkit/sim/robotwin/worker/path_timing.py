@@ -122,7 +122,7 @@ def _lean(algorithm: Any, constraint: Any) -> Tuple[Any, Any]:
             return True
 
         def _controllable(self, sd_end: float) -> np.ndarray:
-            """(N + 1, 2): squared velocities, least and greatest, that can still reach the end; NaN if there are none."""
+            """(N + 1, 2): squared velocities, least and greatest, that can still reach the end; or NaN."""
             solve, nan = self.solver_wrapper.solve_stagewise_optim, np.nan
             up, down = np.array([1e-9, -1.0]), np.array([-1e-9, 1.0])
             low = high = sd_end**2
